@@ -72,3 +72,33 @@ def test_gradients_of_rows() -> None:
         sgd.apply_gradients(sgd.backward(loss))
         moved = before - table.weight.numpy()
         assert np.allclose(moved, np.isin(np.arange(5), [1, 3])[:, None] * np.ones(2))
+
+
+class Early(fluid.optimizer.Optimizer):  # type: ignore[misc,name-defined]
+    """Momentum whose velocities are made with the optimizer."""
+
+    def __init__(self, rate: float, parameter_list: Any) -> None:
+        super().__init__(learning_rate=rate, parameter_list=parameter_list)
+        self.type = "momentum"
+        self.helper = fluid.layer_helper.LayerHelper("early")
+        for param in parameter_list:
+            self._add_accumulator("velocity", param, fill_value=1.0)
+
+    def _append_optimize_op(self, block: Any, pair: Any) -> Any:
+        velocity, rate = self._get_accumulator("velocity", pair[0]), self._create_param_lr(pair)
+        inputs = {"Param": pair[0], "Grad": pair[1], "Velocity": velocity, "LearningRate": rate}
+        outputs = {"ParamOut": pair[0], "VelocityOut": velocity}
+        return block.append_op("momentum", inputs, outputs, {"mu": 0.5, "use_nesterov": False})
+
+
+def test_accumulators_may_be_made_with_the_optimizer() -> None:
+    with D.guard():
+        layer, x = _layer()
+        own = Early(0.1, layer.parameters())
+        for _ in range(2):
+            own.minimize(_loss(layer, x))
+            layer.clear_gradients()
+        # The gradient is (3, 0): velocities (3.5, 0.5), then (4.75, 0.25).
+        wanted = [1 - 0.35 - 0.475, 1 - 0.05 - 0.025]
+        np.testing.assert_allclose(layer.weight.numpy().ravel(), wanted, rtol=1e-6)
+        assert list(own.state_dict()) == ["linear_0.w_0_velocity_0"]

@@ -2,7 +2,7 @@
 
 from refluid.build import arithmetic
 from refluid.build.backend import Backend, Blocks, at_once, backend, using
-from refluid.build.operators import apply, check_variables, op
+from refluid.build.operators import apply, check_variables, op, run_at_once
 from refluid.build.results import UNNAMED, How
 from refluid.ir import overloads
 
@@ -16,6 +16,7 @@ __all__ = [
     "backend",
     "check_variables",
     "op",
+    "run_at_once",
     "using",
 ]
 

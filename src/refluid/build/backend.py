@@ -98,9 +98,9 @@ class Blocks:
         return MISSED
 
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Attributes) -> Operator:
-        if self._index is None:
-            return self.block.append_op(type, inputs, outputs, attrs)
-        return self.block.insert_op(self._index, type, inputs, outputs, attrs)
+        block = self.block
+        index = len(block.ops) if self._index is None else self._index
+        return block.insert_op(index, type, inputs, outputs, attrs)
 
 
 def _start(kind: Any, options: dict[str, Any], initializer: Any) -> None:

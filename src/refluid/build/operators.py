@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack, overload
 
 from refluid.build.accepted_types import check_accepted
-from refluid.build.backend import MISSED, Attributes, Blocks, Slots, backend
+from refluid.build.backend import MISSED, Attributes, Blocks, Slots, at_once, backend
 from refluid.build.results import How, make_results, slots_made
+from refluid.ir import elsewhere
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 from refluid.ops.definition import OperatorDef
@@ -105,6 +106,23 @@ def apply(
     changed = {slot: known[own] for slot, own in mutates.items() if own in known}
     target = backend() if block is None else Blocks(block, index)
     return target.run(type, given, {**changed, **(outputs or {})}, attrs)
+
+
+def run_at_once(
+    type: str,
+    inputs: Slots | None = None,
+    outputs: Slots | None = None,
+    attrs: Attributes = None,
+    stop_gradient: bool = False,
+) -> None:
+    """Runs an operator that a script appends; its results may stop gradients."""
+    apply(type, inputs, outputs, attrs)
+    for given in (outputs or {}).values() if stop_gradient else ():
+        for one in given if isinstance(given, _LISTS) else (given,):
+            one.stop_gradient = True
+
+
+elsewhere.provide(lambda: run_at_once if at_once() else None)
 
 
 def check_variables(where: str, inputs: Slots) -> None:

@@ -18,6 +18,7 @@ from refluid.eager.tensor import VarBase
 from refluid.eager.waiting import waiting
 from refluid.eager.watching import checks, watched_call
 from refluid.ir.block import Block
+from refluid.ir.defaults import default_main_program
 from refluid.ir.variable import Variable
 
 Slots = Mapping[str, Any]
@@ -83,7 +84,7 @@ class Eager:
         return made
 
     def initialise(self, var: Variable, initializer: Any) -> None:
-        initializer(var, None)
+        initializer(var, default_main_program().global_block())
 
     def direct(
         self, type: str, inputs: Slots | None, attrs: Any, makes: Any, how: Mapping[str, Any]

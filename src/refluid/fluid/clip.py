@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from refluid.core.errors import EnforceNotMet
 from refluid.fluid.clipping.errors import BaseErrorClipAttr, ErrorClipByValue, error_clip_callback
@@ -106,8 +106,20 @@ def append_gradient_clip_ops(param_grads: Sequence[ParamGrad]) -> list[ParamGrad
         new_grads[param.name] = clip.finish(groups, grad)
 
     _each_clipped(param_grads, _CLIP, finish)
-    point_roles_at_clipped(new_grads)
+    point_roles_at_clipped({name: grad.name for name, grad in new_grads.items()})
     return [(param, new_grads.get(param.name, grad)) for param, grad in param_grads]
+
+
+def _correct_clip_op_role_var(
+    params_grads: Sequence[ParamGrad], param_new_grad_name_dict: Mapping[str, str] | None = None
+) -> None:
+    """For clips of users: operators that clip count as being about the clipped gradients.
+
+    params_grads: the clipped pairs. param_new_grad_name_dict: the same by names, where not all
+    were clipped.
+    """
+    pairs = {param.name: grad.name for param, grad in params_grads if grad is not None}
+    point_roles_at_clipped(pairs if param_new_grad_name_dict is None else param_new_grad_name_dict)
 
 
 def _each_clipped(

@@ -227,9 +227,15 @@ def _prepend(
     attrs: Mapping[str, Any],
     inputs: Mapping[str, Any] | None = None,
 ) -> Operator:
-    op: Operator = apply(op_type, inputs, {"Out": [var]}, attrs, block=block, index=0)
+    where = _where(var, block)
+    op: Operator = apply(op_type, inputs, {"Out": [var]}, attrs, block=where, index=0)
     var.stop_gradient = True
     return op
+
+
+def _where(var: Variable, block: Block | None) -> Block | None:
+    """The block that the operator goes to; None where it runs, as for all variables of no block."""
+    return None if var.block is None else block
 
 
 def _seed(block: Block | None) -> int:
@@ -248,6 +254,7 @@ def _draw(
     inputs: Mapping[str, Any] | None = None,
 ) -> Operator:
     """A random operator; half precision is drawn in single and cast."""
+    block = _where(var, block)
     seed = seed or _seed(block)
     own = attrs | {"shape": var.shape, "dtype": int(var.dtype), "seed": seed}
     if var.dtype not in _HALF:

@@ -11,7 +11,6 @@ from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper_base import LayerHelperBase
 from refluid.fluid.param_attr import ParamAttr, to_attr
-from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
 _CARRIED = ("use_cudnn", "use_mkldnn")
@@ -25,8 +24,8 @@ class LayerHelper(LayerHelperBase):
         name = kwargs.get("name")
         super().__init__(names.generate(layer_type) if name is None else name, layer_type)
 
-    def append_op(self, *args: Any, **kwargs: Any) -> Operator:
-        """Appends an operator to the current block (see `Block.append_op`)."""
+    def append_op(self, *args: Any, **kwargs: Any) -> Any:
+        """Appends an operator to the current block, or runs it (see `Block.append_op`)."""
         return self.main_program.current_block().append_op(*args, **kwargs)
 
     # -- the layer's arguments -------------------------------------------------

@@ -15,6 +15,7 @@ from refluid.ir.callstack import user_frames
 from refluid.ir.checks import check
 from refluid.ir.described import Described
 from refluid.ir.editor import Editor
+from refluid.ir.elsewhere import takes_operators
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
@@ -160,18 +161,25 @@ class Block(SubBlock, Described):
 
     _remove_var = remove_var
 
-    def append_op(self, *args: Any, **options: Any) -> Operator:
+    def append_op(self, *args: Any, **options: Any) -> Any:
         """Appends an operator: `append_op(type=, inputs=, outputs=, attrs=)`.
 
         Inputs and outputs map slots to a variable, a name or a list of them. Missing
-        attributes get their defaults; output shapes are inferred. Raises
+        attributes get their defaults; output shapes are inferred. Where operators run at once
+        this one does, and the result is None. Raises
         OperatorNotImplemented for an unknown type, ValueError for a wrong slot or attribute.
         """
-        return self.insert_op(len(self.ops), *args, **options)
+        return self._take(len(self.ops), *args, **options)
 
-    def prepend_op(self, *args: Any, **options: Any) -> Operator:
+    def prepend_op(self, *args: Any, **options: Any) -> Any:
         """As `append_op`, at the front."""
-        return self.insert_op(0, *args, **options)
+        return self._take(0, *args, **options)
+
+    def _take(self, index: int, *args: Any, **options: Any) -> Any:
+        takes = takes_operators()
+        if takes is not None:
+            return takes(*args, **options)
+        return self.insert_op(index, *args, **options)
 
     _prepend_op = prepend_op
 

@@ -192,12 +192,13 @@ def _keep_own_updates(block: Block, parallel: Parallel) -> None:
             op.block._remove_op(op.idx)
     role = {ROLE: _OPTIMIZE}
     if not parallel.broadcasts:
-        block.append_op(type="replica_barrier", inputs={}, outputs={}, attrs=role)
+        block.insert_op(len(block.ops), type="replica_barrier", inputs={}, outputs={}, attrs=role)
         return
     for owner, names in sorted(written.items()):
         together = [list(names)] if parallel.fuse_broadcasts else [[name] for name in names]
         for some in together:
-            block.append_op(
+            block.insert_op(
+                len(block.ops),
                 type="replica_broadcast",
                 inputs={"X": some},
                 outputs={"Out": some},

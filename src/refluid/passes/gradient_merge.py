@@ -222,7 +222,9 @@ class _Merging:
         **attrs: object,
     ) -> Operator:
         attrs |= {ROLE: int(role), ROLE_VAR: []}
-        return block.append_op(type=op_type, inputs=inputs, outputs=outputs, attrs=attrs)
+        return block.insert_op(
+            len(block.ops), type=op_type, inputs=inputs, outputs=outputs, attrs=attrs
+        )
 
     def _fill(self, block: Block, var: Variable, value: float, role: int) -> None:
         attrs = {"shape": list(var.shape), "dtype": int(var.dtype), "value": value}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
-from refluid.build import op
+from refluid.build import at_once, op
 from refluid.core.dtypes import VarType
 from refluid.fluid import layers
 from refluid.ir.ambient import name_scope
@@ -35,8 +36,9 @@ Groups = dict[str, ClippedGroup]
 class GradientClipBase:
     """Base of gradient clips: called with (parameter, gradient) pairs, returns clipped ones.
 
-    need_clip: takes a parameter, says whether it is clipped; all are by default. Raises
-    TypeError where it can't be called.
+    Clips of users override `_dygraph_clip` for operators that run at once, `_static_clip` for
+    programs, or both; each takes and returns the pairs. need_clip: takes a parameter, says whether
+    it is clipped; all are by default. Raises TypeError where it can't be called.
     """
 
     def __init__(self, need_clip: NeedClip | None = None) -> None:
@@ -51,14 +53,19 @@ class GradientClipBase:
         raise NotImplementedError
 
     def __call__(self, params_grads: Sequence[ParamGrad]) -> list[ParamGrad]:
-        """Appends the operators that clip; returns the pairs with their new gradients."""
+        """Appends the operators that clip, or runs them; returns the pairs, gradients clipped."""
+        return (self._dygraph_clip if at_once() else self._static_clip)(params_grads)
+
+    def _clipped(self, params_grads: Sequence[ParamGrad]) -> list[ParamGrad]:
         chosen = [
             (param, grad) for param, grad in params_grads if grad is not None and self.wants(param)
         ]
         with name_scope(_SCOPE):
             new_grads = self.clip_all(chosen)
-        point_roles_at_clipped(new_grads)
+        point_roles_at_clipped({name: grad.name for name, grad in new_grads.items()})
         return [(param, new_grads.get(param.name, grad)) for param, grad in params_grads]
+
+    _dygraph_clip = _static_clip = _clipped
 
     def wants(self, param: Parameter) -> bool:
         """Whether this parameter's gradient is clipped."""
@@ -68,7 +75,7 @@ class GradientClipBase:
         """Clips all gradients; the new ones by parameter name."""
         new_grads: dict[str, Variable] = {}
         for param, grad in pairs:
-            with param.block.program.optimized_guard([param, grad]):
+            with _about(param, grad):
                 new_grads[param.name] = self.finish({}, grad)
         return new_grads
 
@@ -77,7 +84,10 @@ class GradientClipBase:
 
     def finish(self, groups: Groups, grad: Variable) -> Variable:
         """Appends the clipping of this gradient and returns the new one."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} must define _dygraph_clip(self, params_grads), or _static_clip "
+            "for programs"
+        )
 
 
 class GradientClipByValue(GradientClipBase):
@@ -116,7 +126,7 @@ class GradientClipByNorm(GradientClipBase):
         found = super().clip_all([pair for pair in pairs if not pair[0].split_in])
         for param, grad in pairs:
             if param.split_in:
-                with param.block.program.optimized_guard([param, grad]):
+                with _about(param, grad):
                     limit = layers.fill_constant(shape=[1], dtype=grad.dtype, value=self.clip_norm)
                     norm = layers.sqrt(over_members(_sum_of_squares(grad), param.split_in))
                     found[param.name] = _scaled(grad, _factor(limit, norm))
@@ -160,14 +170,14 @@ class GradientClipByGlobalNorm(GradientClipBase):
         for param, grad in pairs:
             if param.counted_elsewhere:
                 continue
-            with param.block.program.optimized_guard([param, grad]):
+            with _about(param, grad):
                 squares.setdefault(param.split_in, []).append(_sum_of_squares(grad))
-        with param.block.program.optimized_guard([param, grad]):
+        with _about(param, grad):
             whole = _whole(squares) or [layers.fill_constant([1], grad.dtype, 0.0)]
             norm = _norm(whole, self.stages)
             factor = _factor(self._limit(norm.dtype), norm)
         for param, grad in pairs:
-            with param.block.program.optimized_guard([param, grad]):
+            with _about(param, grad):
                 new_grads[param.name] = _scaled(grad, factor)
         return new_grads
 
@@ -191,6 +201,15 @@ class GradientClipByGlobalNorm(GradientClipBase):
 
     def _limit(self, dtype: VarType) -> Variable:
         return layers.fill_constant(shape=[1], dtype=dtype, value=self.clip_norm)
+
+
+def _about(param: Parameter, grad: Variable) -> AbstractContextManager[None]:
+    """What is appended within it updates that parameter; values at hand are in no program."""
+    block: Any = param.block
+    guard: AbstractContextManager[None] = (
+        nullcontext() if block is None else block.program.optimized_guard([param, grad])
+    )
+    return guard
 
 
 def _sum_of_squares(grad: Variable) -> Variable:
@@ -231,12 +250,15 @@ def _same_kind(clipped: Variable, grad: Variable) -> Variable:
     return clipped
 
 
-def point_roles_at_clipped(new_grads: Mapping[str, Variable]) -> None:
-    """Operators that clip count as being about the parameter and its clipped gradient."""
+def point_roles_at_clipped(new_names: Mapping[str, str]) -> None:
+    """Operators that clip count as being about the parameter and its clipped gradient.
+
+    new_names: name of a parameter -> that of its clipped gradient.
+    """
     for one in default_main_program().global_block().ops:
         about = one.attr(ROLE_VAR)
-        if about and about[0] in new_grads and _SCOPE in (one.attr(NAMESCOPE) or ""):
-            one.set_attr(ROLE_VAR, [about[0], new_grads[about[0]].name])
+        if about and about[0] in new_names and _SCOPE in (one.attr(NAMESCOPE) or ""):
+            one.set_attr(ROLE_VAR, [about[0], new_names[about[0]]])
 
 
 # -- parameters that are dealt among processes ---------------------------------

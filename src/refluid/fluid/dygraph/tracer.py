@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from refluid import eager
-from refluid.build import apply
+from refluid.build import run_at_once
 
 __all__ = ["Tracer"]
 
@@ -25,11 +25,7 @@ class Tracer:
         stop_gradient: bool = False,
     ) -> None:
         """Runs an operator, whose results go to `outputs`."""
-        apply(type, inputs, outputs, attrs)
-        if stop_gradient:
-            for given in outputs.values():
-                for one in given if isinstance(given, list | tuple) else [given]:
-                    one.stop_gradient = True
+        run_at_once(type, inputs, outputs, attrs, stop_gradient)
 
     def trace(self, *args: Any, **kwargs: Any) -> None:
         """As `trace_op`, with a place and whether gradients are wanted after it."""

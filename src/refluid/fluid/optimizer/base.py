@@ -160,7 +160,7 @@ class Optimizer(Stepping):
         update operators, none where operators run at once: the update is made then.
         """
         if at_once():
-            made_once(partial(self._update_by, params_grads))
+            made_once(partial(self._update_by, self._clipped_values(params_grads)))
             return []
         pairs = sorted(params_grads, key=lambda pair: pair[0].name)
         with without_collections():

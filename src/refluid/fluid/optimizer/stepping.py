@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from refluid.build import at_once
+from refluid.fluid.clipping.gradients import GradientClipBase
 from refluid.fluid.optimizer.accumulators import Accumulators
 from refluid.ir.at_once import only_at_once
 from refluid.ir.program import Program
@@ -39,6 +40,7 @@ class Stepping(Accumulators):
     """What optimizers do where operators run at once."""
 
     _parameter_list: Sequence[Any] | None
+    _grad_clip: Any
     _learning_rate: Any
     _learning_rate_map: dict[Program, Variable]
 
@@ -61,9 +63,34 @@ class Stepping(Accumulators):
         raise NotImplementedError
 
     def _overridden(self) -> bool:
-        """Whether a user's class has a step of `minimize` of its own."""
+        """Whether a user's class has a step of `minimize` of its own, that of the clip included."""
+        if self._clips_values():
+            return True
         steps = (type(self).backward, type(self).apply_optimize)
         return not all(one.__module__.startswith("refluid.") for one in steps)
+
+    def _clips_values(self) -> bool:
+        """Whether a user's clip says how gradients are clipped where operators run at once."""
+        clip = self._grad_clip
+        return clip is not None and type(clip)._dygraph_clip is not GradientClipBase._dygraph_clip
+
+    def _clipped_values(self, params_grads: Sequence[Any]) -> Sequence[Any]:
+        """The pairs, clipped where a user's clip does that on their values."""
+        if self._grad_clip is None or not self._clips_values():
+            return params_grads
+        with torch.no_grad():
+            clipped: Sequence[Any] = self._grad_clip(params_grads)
+        return clipped
+
+    def _append_once(self, params_grads: list[Any]) -> Any:
+        """`apply_gradients` to the program of updates, which clips unless `_clipped_values` did."""
+        clip = self._grad_clip
+        if self._clips_values():
+            self._grad_clip = list  # the pairs as they are
+        try:
+            return self.apply_gradients(params_grads)
+        finally:
+            self._grad_clip = clip
 
     def _own_steps(self, loss: Any, parameter_list: Sequence[Any] | None) -> list[Any]:
         """The steps of `minimize` one by one, for a class that overrides some."""
@@ -104,7 +131,7 @@ class Stepping(Accumulators):
     def _at_once(self) -> Any:
         from refluid.fluid.optimizer.at_once import UpdatesAtOnce  # most programs are static
 
-        return UpdatesAtOnce(self.apply_gradients, self._next_rate, self._rate_in)
+        return UpdatesAtOnce(self._append_once, self._next_rate, self._rate_in)
 
     def _next_rate(self) -> float:
         given: Any = self._learning_rate
