@@ -8,7 +8,7 @@ from typing import Any, Unpack, overload
 from refluid.build.accepted_types import check_accepted
 from refluid.build.backend import MISSED, Attributes, Blocks, Slots, at_once, backend
 from refluid.build.results import How, make_results, slots_made
-from refluid.ir import elsewhere
+from refluid.ir.at_once import provide
 from refluid.ir.block import Block
 from refluid.ir.variable import Variable
 from refluid.ops.definition import OperatorDef
@@ -122,7 +122,7 @@ def run_at_once(
             one.stop_gradient = True
 
 
-elsewhere.provide(lambda: run_at_once if at_once() else None)
+provide(lambda: run_at_once if at_once() else None)
 
 
 def check_variables(where: str, inputs: Slots) -> None:

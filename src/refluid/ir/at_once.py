@@ -1,8 +1,33 @@
-"""What only variables of networks that run at once (dygraph) have: each an error that says so."""
+"""What programs have to do with networks that run at once (dygraph).
+
+Methods that only their variables have are errors that say so. While operators run at once, so do
+those that scripts append to a block: `refluid.build`, which knows, provides the function for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
+
+Takes = Callable[..., Any]
+
+
+def _nowhere() -> Takes | None:
+    return None
+
+
+_find: Callable[[], Takes | None] = _nowhere
+
+
+def provide(find: Callable[[], Takes | None]) -> None:
+    """find: gives what takes the operators at the moment; None where blocks do."""
+    global _find
+    _find = find
+
+
+def takes_operators() -> Takes | None:
+    """What takes the arguments of `append_op` instead of the block; None where the block does."""
+    return _find()
 
 
 def only_at_once(name: str) -> NoReturn:

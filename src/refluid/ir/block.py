@@ -10,12 +10,12 @@ from refluid.core.texts import shorten_causes
 from refluid.ir import schema
 from refluid.ir.absent import no_operator
 from refluid.ir.ambient import current_device, current_name_scope
+from refluid.ir.at_once import takes_operators
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, SubBlock
 from refluid.ir.callstack import user_frames
 from refluid.ir.checks import check
 from refluid.ir.described import Described
 from refluid.ir.editor import Editor
-from refluid.ir.elsewhere import takes_operators
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
