@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from refluid.build import check_variables, op
+from refluid.build import apply, at_once, check_variables, op
 from refluid.core import names
 from refluid.core.dtypes import VarType
 from refluid.fluid.layer_helper_base import LayerHelperBase
@@ -25,9 +25,24 @@ class LayerHelper(LayerHelperBase):
         name = kwargs.get("name")
         super().__init__(names.generate(layer_type) if name is None else name, layer_type)
 
-    def append_op(self, *args: Any, **kwargs: Any) -> Operator:
-        """Appends an operator to the current block (see `Block.append_op`)."""
-        return self.main_program.current_block().append_op(*args, **kwargs)
+    def append_op(
+        self,
+        type: str,
+        inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        stop_gradient: bool = False,
+    ) -> Operator | None:
+        """Appends an operator to the current block (see `Block.append_op`), or runs it at once."""
+        if not at_once():
+            block = self.main_program.current_block()
+            return block.append_op(type, inputs, outputs, attrs, stop_gradient)
+        apply(type, inputs, outputs, attrs)
+        if stop_gradient:
+            for made in (outputs or {}).values():
+                for one in made if isinstance(made, list | tuple) else (made,):
+                    one.stop_gradient = True
+        return None
 
     # -- the layer's arguments -------------------------------------------------
 
