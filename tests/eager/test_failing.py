@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,18 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.eager import calls
 from tests.started import refluid
 
 D = fluid.dygraph
 
 
-def test_errors_name_the_call_and_not_an_earlier_one_alike() -> None:
+@pytest.mark.parametrize("derived_by_torch", [True, False])
+def test_errors_name_the_call_and_not_an_earlier_one_alike(
+    monkeypatch: pytest.MonkeyPatch, derived_by_torch: bool
+) -> None:
+    # Which of the two it is depends on how fast products were measured to be.
+    monkeypatch.setattr(calls, "torch_derives", lambda: math.inf if derived_by_torch else 0.0)
     with D.guard():
         first, second = (D.Linear(4, 4, bias_attr=False) for _ in range(2))
         first(D.to_variable(np.ones((1, 4), "float32")))
