@@ -176,3 +176,44 @@ def test_a_layer_with_a_scope_builds_programs() -> None:
         out = D.Conv2D("s", 6, 5)(fluid.data("x", [-1, 3, 8, 8]))
         names = [one.name for one in fluid.default_main_program().all_parameters()]
         assert list(out.shape) == [-1, 6, 4, 4] and names == ["s_0.w_0", "s_0.b_0"]
+
+
+class Inner(D.Layer):  # type: ignore[misc,name-defined]
+    """Makes layers at its first call, one of which makes its parameters at its own."""
+
+    def __init__(self) -> None:
+        super().__init__("inner")
+        self.scale = self.create_parameter([1], dtype="float32")
+
+    def _build_once(self, x: Any) -> None:
+        self.narrow = D.Linear(x.shape[1], 2)
+        self.wide = D.FC("wide", 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.wide(self.narrow(x)) * self.scale
+
+
+class Outer(D.Layer):  # type: ignore[misc,name-defined]
+    def __init__(self) -> None:
+        super().__init__("outer")
+        self.inner = Inner()
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x)
+
+
+@pytest.mark.parametrize("by_attributes", [True, False])
+def test_a_state_waits_for_layers_that_are_made_at_the_first_call(by_attributes: bool) -> None:
+    with D.guard():
+        x = D.to_variable(_of(3, 5))
+        with fluid.unique_name.guard():
+            one = Outer()
+            expected = one(x).numpy()
+        state = one.state_dict()
+        assert len(state) == 5
+        if not by_attributes:
+            state = {var.name: var for var in state.values()}
+        with fluid.unique_name.guard():
+            other = Outer()
+            other.set_dict(state, use_structured_name=by_attributes)
+            assert np.array_equal(other(x).numpy(), expected)

@@ -165,3 +165,11 @@ def test_labels_of_npair_loss_may_be_a_vector(dtype: str) -> None:
     feed = {"a": rows, "p": rows, "labels": np.array([1, 2, 1, 3], dtype)}
     found = fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=[loss])[0]
     np.testing.assert_allclose(found, [4.343], rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_number_before_several_unknown_sizes(dtype: str) -> None:
+    out = 2.0 / fluid.data("x", [None, 2, None], dtype)
+    assert out.shape == (-1, 2, -1)
+    x = np.arange(1.0, 13.0).reshape(3, 2, 2).astype(dtype)
+    np.testing.assert_allclose(_run(out, x), 2.0 / x, rtol=1e-6)

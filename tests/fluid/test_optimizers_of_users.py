@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from refluid import fluid
+from refluid.fluid.layer_helper import LayerHelper
 
 D, L = fluid.dygraph, fluid.layers
 SGD, Adam = fluid.optimizer.SGDOptimizer, fluid.optimizer.AdamOptimizer
@@ -74,31 +75,55 @@ def test_gradients_of_rows() -> None:
         assert np.allclose(moved, np.isin(np.arange(5), [1, 3])[:, None] * np.ones(2))
 
 
-class Early(fluid.optimizer.Optimizer):  # type: ignore[misc,name-defined]
-    """Momentum whose velocities are made with the optimizer."""
+class Inert(fluid.optimizer.Optimizer):  # type: ignore[misc,name-defined]
+    """Momentum whose accumulators are made where the optimizer is, as some do since Paddle 2."""
 
-    def __init__(self, rate: float, parameter_list: Any) -> None:
-        super().__init__(learning_rate=rate, parameter_list=parameter_list)
-        self.type = "momentum"
-        self.helper = fluid.layer_helper.LayerHelper("early")
-        for param in parameter_list:
-            self._add_accumulator("velocity", param, fill_value=1.0)
+    def __init__(self, rate: float, parameters: Any) -> None:
+        super().__init__(rate, parameters)
+        self.helper = LayerHelper("inert")
+        self.made = [self._add_accumulator("speed", one, fill_value=0.5) for one in parameters]
 
-    def _append_optimize_op(self, block: Any, pair: Any) -> Any:
-        velocity, rate = self._get_accumulator("velocity", pair[0]), self._create_param_lr(pair)
-        inputs = {"Param": pair[0], "Grad": pair[1], "Velocity": velocity, "LearningRate": rate}
-        outputs = {"ParamOut": pair[0], "VelocityOut": velocity}
-        return block.append_op("momentum", inputs, outputs, {"mu": 0.5, "use_nesterov": False})
+    def _append_optimize_op(self, block: Any, param_and_grad: Any) -> Any:
+        param, grad = param_and_grad
+        speed = self._get_accumulator("speed", param)
+        inputs = {"Param": param, "Grad": grad, "Velocity": speed * 1.0}
+        inputs["LearningRate"] = self._create_param_lr(param_and_grad)
+        outputs = {"ParamOut": param, "VelocityOut": speed}
+        return block.append_op("momentum", inputs, outputs, {"mu": 0.5})
 
 
-def test_accumulators_may_be_made_with_the_optimizer() -> None:
+def test_accumulators_asked_for_before_the_first_step() -> None:
     with D.guard():
         layer, x = _layer()
-        own = Early(0.1, layer.parameters())
-        for _ in range(2):
-            own.minimize(_loss(layer, x))
+        inert = Inert(0.1, layer.parameters())
+        name = f"{layer.weight.name}_speed_0"
+        assert inert.made[0].numpy().tolist() == [[0.5], [0.5]]
+        assert list(inert.state_dict()) == [name]
+        weight, speed = np.ones((2, 1)), np.full((2, 1), 0.5)
+        for _ in range(3):
+            inert.minimize(_loss(layer, x))
             layer.clear_gradients()
-        # The gradient is (3, 0): velocities (3.5, 0.5), then (4.75, 0.25).
-        wanted = [1 - 0.35 - 0.475, 1 - 0.05 - 0.025]
-        np.testing.assert_allclose(layer.weight.numpy().ravel(), wanted, rtol=1e-6)
-        assert list(own.state_dict()) == ["linear_0.w_0_velocity_0"]
+            speed = speed * 0.5 + [[3], [0]]
+            weight = weight - 0.1 * speed
+            assert np.allclose(layer.weight.numpy(), weight)
+            assert np.allclose(inert._get_accumulator("speed", layer.weight).numpy(), speed)
+        kept = inert.state_dict()
+        again = Inert(0.1, layer.parameters())
+        again.set_dict(kept)
+        again.minimize(_loss(layer, x))
+        assert np.allclose(again.state_dict()[name].numpy(), speed * 0.5 + [[3], [0]])
+
+
+def test_accumulators_asked_for_of_a_program() -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        ones = fluid.ParamAttr("w", initializer=fluid.initializer.Constant(1.0))
+        x = fluid.data("x", [1, 2])
+        loss = L.reduce_sum(L.fc(x, 1, param_attr=ones, bias_attr=False))
+        inert = Inert(0.1, fluid.default_main_program().global_block().all_parameters())
+        inert.minimize(loss)
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        for _ in range(2):
+            exe.run(feed={"x": np.array([[3.0, 0.0]], "float32")}, fetch_list=[loss])
+        found = np.array(fluid.global_scope().find_var("w").get_tensor())
+        assert np.allclose(found, [[1 - 0.1 * (3.25 + 4.625)], [1 - 0.1 * (0.25 + 0.125)]])

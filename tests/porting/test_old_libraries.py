@@ -37,6 +37,23 @@ def test_safe_load_of_ruamel(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_draws_from_rows_of_different_lengths(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np\n"
+        "from numpy import random\n"
+        "from numpy.random import permutation\n"
+        "options = (None, (0.1, None), (0.3, None, 2))\n"
+        "random.seed(1); drawn = [random.choice(options) for _ in range(9)]\n"
+        "np.random.seed(1); places = [np.random.choice(3) for _ in range(9)]\n"
+        "assert drawn == [options[place] for place in places]\n"
+        "assert np.random.choice(a=[3, 4], size=2, replace=False).sum() == 7\n"
+        "assert sorted(permutation([[1], [2, 3]]), key=len) == [[1], [2, 3]]\n"
+    )
+    (tmp_path / "train.py").write_text(text)
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_packages_installed_into_a_folder_of_their_own_keep_their_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,13 +40,16 @@ def scale(var: Variable, scale: float, bias: float) -> Variable:
 
 
 def _constant(like: Variable, value: float, shape: Sequence[int] = (1,)) -> Variable:
-    """A constant of `shape`, which may have an unknown size: that of `like`.
+    """A constant of `shape`, which may have unknown sizes: those of `like`.
 
-    One of unknown size holds float32 whatever is declared: Fluid gives its operator no type.
+    One with an unknown size holds float32 whatever is declared: Fluid gives its operator no type.
     """
     block, dtype = block_of(like), like.dtype
     how: How = {"prefix": "tmp", "dtype": dtype, "stop_gradient": True, "block": block}
     attrs: dict[str, Any] = {"shape": list(shape), "value": float(value)}
+    if list(shape).count(-1) > 1:
+        attrs = {"value": float(value), "dtype": int(dtype)}
+        return op("fill_any_like", {"X": [like]}, attrs, **how)
     if -1 in shape:
         unknown = list(shape).index(-1)
         attrs |= {"input_dim_idx": unknown, "output_dim_idx": unknown}

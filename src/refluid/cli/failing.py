@@ -87,11 +87,16 @@ def _said(error: BaseException) -> list[str]:
 
 def _without(shown: list[str], said: list[str]) -> Iterator[str]:
     """The message but for places that the traceback above it has shown."""
-    skipping = False
+    skipping, header = False, ""
     for line in said:
         if line.startswith('  File "'):
             skipping = line in shown
         elif not line.startswith("    ") and not line.startswith("  called from "):
             skipping = False
-        if not skipping and not line.startswith("  [operator < "):
+        if line.endswith(" made here:"):
+            header = line  # only said where a place follows
+        elif not skipping and not line.startswith("  [operator < "):
+            if header and line.startswith("  File "):
+                yield header
+            header = ""
             yield line

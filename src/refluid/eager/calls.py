@@ -74,7 +74,7 @@ class OperatorCall:
             if name not in self.names:
                 self.block.create_var(name=name)
         self.op: Operator = apply(type, given, made, attrs, block=self.block)
-        self.forward = Running(self.block, self.feeds, self.fetches, self.lods, device)
+        self.forward = Running(self.block, self.feeds, self.fetches, self.lods, device, True)
         self._backward: dict[Any, Backward] = {}
 
     def _declare(self, declared: Declared, shapes: Sequence[Sequence[int]]) -> None:

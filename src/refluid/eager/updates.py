@@ -20,9 +20,11 @@ from refluid.core.scope import Cell, Scope
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.parameter import ParamBase
 from refluid.eager.steady import SteadyUpdate
+from refluid.ir.block import Block
 from refluid.ir.defaults import program_guard
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
+from refluid.ir.variable import Parameter
 
 Append = Callable[[list[Any]], Any]
 Runner = Callable[[Program, Scope], Callable[[], None]]
@@ -167,6 +169,14 @@ class Updates:
             update.gradients[n].value = grad
         return update
 
+    def keep(self, one: ParamBase, add: Callable[[Any], Any]) -> Cell:
+        """Begins to keep a value of a parameter: what `add` makes of it in a program."""
+        main, startup = Program(), Program()
+        with using(Blocks()), program_guard(main, startup), names.guard():
+            kept = add(_as_static(main.global_block(), one))
+        self._runner(startup, self.scope)()
+        return self.scope.var(kept.name)
+
     def _make(self, pairs: Sequence[tuple[ParamBase, Any]]) -> Update:
         main, startup = Program(), Program()
         # With names of its own, what is kept for a parameter has the same name in all programs.
@@ -175,17 +185,7 @@ class Updates:
             appended = []
             for one, grad in pairs:
                 rows = isinstance(grad, SelectedRows)
-                static = block.create_parameter(
-                    name=one.name,
-                    shape=one.shape,
-                    dtype=one.dtype,
-                    optimize_attr=one.optimize_attr,
-                    regularizer=one.regularizer,
-                    gradient_clip_attr=one.gradient_clip_attr,
-                    need_clip=one.need_clip,
-                    split_in=one.split_in,
-                )
-                static.counted_elsewhere = one.counted_elsewhere
+                static = _as_static(block, one)
                 gradient = block.create_var(
                     name=one.name + GRAD,
                     shape=one.shape,
@@ -204,3 +204,19 @@ class Updates:
                 self.scope.var(name).value = value
         run, count = self._runner(main, self.scope), len(pairs)
         return Update(main, run, parameters, gradients, [None] * count, [None] * count, [])
+
+
+def _as_static(block: Block, one: ParamBase) -> Parameter:
+    """The parameter in a program of updates."""
+    static: Parameter = block.create_parameter(
+        name=one.name,
+        shape=one.shape,
+        dtype=one.dtype,
+        optimize_attr=one.optimize_attr,
+        regularizer=one.regularizer,
+        gradient_clip_attr=one.gradient_clip_attr,
+        need_clip=one.need_clip,
+        split_in=one.split_in,
+    )
+    static.counted_elsewhere = one.counted_elsewhere
+    return static

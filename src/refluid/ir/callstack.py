@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from refluid.core import flags
+from refluid.core.own_frames import is_part
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _OWN = (_PACKAGE, "<")
@@ -19,7 +20,7 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+), in (.*)')
 
 
 def user_frames(limit: int = 3) -> list[str]:
-    """The innermost frames outside refluid, innermost last, as lines of a Python traceback.
+    """The innermost frames outside refluid and torch as lines of a traceback, innermost last.
 
     Each frame gives `  File "train.py", line 7, in main` and, where the source is at hand,
     its text.
@@ -30,7 +31,8 @@ def user_frames(limit: int = 3) -> list[str]:
         code = frame.f_code
         if code.co_filename.startswith(_COMMANDS):
             break  # what follows started the script
-        if not code.co_filename.startswith(_OWN) and "runpy" not in code.co_filename:
+        own = code.co_filename.startswith(_OWN) or is_part(code.co_filename)
+        if not own and "runpy" not in code.co_filename:
             entry = [f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}']
             source = linecache.getline(code.co_filename, frame.f_lineno).strip()
             frames.append([*entry, f"    {source}"] if source else entry)

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from refluid.porting.old_arrays import array, copy, drawing, from_string
+
 _ABC = [
     "Awaitable", "Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable",
     "Iterator", "KeysView", "Mapping", "MappingView", "MutableMapping", "MutableSequence",
@@ -208,41 +210,6 @@ def _safe_load(yaml: ModuleType) -> Callable[..., Any]:
     return lambda stream: yaml.YAML(typ="safe", pure=True).load(stream)
 
 
-def _array(numpy: ModuleType, name: str) -> Callable[..., Any]:
-    make = getattr(numpy, name)
-
-    def array(*given: Any, **options: Any) -> Any:
-        if name == "array" and options.get("copy") is False:
-            options["copy"] = None  # only where it must
-        try:
-            return make(*given, **options)
-        except ValueError as error:
-            if "inhomogeneous" not in str(error) or len(given) > 1 or options.get("dtype"):
-                raise
-            return make(*given, **(options | {"dtype": object}))
-
-    return array
-
-
-def _copy(numpy: ModuleType) -> Callable[..., Any]:
-    def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
-        return _array(numpy, "array")(a, order=order, subok=subok, copy=True)
-
-    return copy
-
-
-def _from_string(numpy: ModuleType) -> Callable[..., Any]:
-    def fromstring(
-        text: Any, dtype: Any = float, count: int = -1, sep: str = "", **options: Any
-    ) -> Any:
-        if sep:
-            return numpy.fromstring(text, dtype=dtype, count=count, sep=sep, **options)
-        data = text.encode() if isinstance(text, str) else text
-        return numpy.frombuffer(data, dtype=dtype, count=count).copy()
-
-    return fromstring
-
-
 def _unpack(struct: ModuleType) -> Callable[..., Any]:
     def unpack(layout: Any, data: Any) -> Any:
         return struct.unpack(layout, data.encode() if isinstance(data, str) else data)
@@ -289,8 +256,10 @@ CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("struct", "unpack"): _unpack,
     ("pickle", "load"): _load_pickle,
     ("pickle", "dump"): _dump_pickle,
-    ("numpy", "array"): lambda numpy: _array(numpy, "array"),
-    ("numpy", "asarray"): lambda numpy: _array(numpy, "asarray"),
-    ("numpy", "copy"): _copy,
-    ("numpy", "fromstring"): _from_string,
+    ("numpy", "array"): lambda numpy: array(numpy, "array"),
+    ("numpy", "asarray"): lambda numpy: array(numpy, "asarray"),
+    ("numpy", "copy"): copy,
+    ("numpy", "fromstring"): from_string,
+    ("numpy.random", "choice"): lambda random: drawing(random, "choice"),
+    ("numpy.random", "permutation"): lambda random: drawing(random, "permutation"),
 }

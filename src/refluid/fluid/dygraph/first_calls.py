@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _AWAITED = "_refluid_awaited"
@@ -13,6 +14,19 @@ class ByName(dict[str, Any]):
     """Values by the names of parameters, not by the attributes of layers."""
 
 
+@dataclass
+class _Awaited:
+    """What was loaded into a layer before its first call.
+
+    values: by attributes from the layer on, or by names of parameters. before: the parameters that
+    it had then. plain: the `_build_once` of layers that make nothing.
+    """
+
+    values: dict[str, Any]
+    before: frozenset[str]
+    plain: Any
+
+
 def put_by(
     layer: Any, values: Mapping[str, Any], used: Container[str], plain: Any, *, by_name: bool
 ) -> None:
@@ -20,9 +34,14 @@ def put_by(
 
     plain: the `_build_once` of layers that make none then.
     """
-    unused = [name for name in values if name not in used and "@@" not in name]
-    if not unused:
-        return
+    unused = {name: one for name, one in values.items() if name not in used and "@@" not in name}
+    others = _keep(layer, unused, plain, by_name) if unused else []
+    if others:
+        warnings.warn(f"Variables [ {others} ] in state dict are not used", stacklevel=3)
+
+
+def _keep(layer: Any, values: Mapping[str, Any], plain: Any, by_name: bool) -> list[str]:
+    """Keeps values for the layers that are to make them; the names of those without one."""
     places = {
         place: one
         for place, one in layer.named_sublayers(include_self=True)
@@ -30,32 +49,46 @@ def put_by(
     }
     if by_name and places:
         for one in places.values():
-            one.__dict__[_AWAITED] = ByName((name, values[name]) for name in unused)
-        return
+            one.__dict__[_AWAITED] = _Awaited(ByName(values), frozenset(one.state_dict()), plain)
+        return []
     others = []
-    for name in unused:
-        place, _, own = name.rpartition(".")
-        if place in places:
-            places[place].__dict__.setdefault(_AWAITED, {})[own] = values[name]
-        else:
+    for name, value in values.items():
+        place = next((one for one in _outwards(name) if one in places), None)
+        if place is None:
             others.append(name)
-    if others:
-        warnings.warn(f"Variables [ {others} ] in state dict are not used", stacklevel=3)
+            continue
+        one = places[place]
+        empty = _Awaited({}, frozenset(one.state_dict()), plain)
+        kept = one.__dict__.setdefault(_AWAITED, empty)
+        kept.values[name[len(place) + 1 :] if place else name] = value
+    return others
+
+
+def _outwards(name: str) -> Iterator[str]:
+    """Where the value may belong: the innermost layer first."""
+    while name:
+        name = name.rpartition(".")[0]
+        yield name
 
 
 def take_up(layer: Any) -> None:
-    """Sets the parameters that the layer has made to what was kept for them."""
+    """Sets the parameters that the layer has made, and those of layers that it has made, to what
+    was kept for them; hands on what these make later."""
     awaited = layer.__dict__.pop(_AWAITED, None)
     if awaited is None:
         return
-    made = {name: one for name, one in layer._parameters.items() if one is not None}
-    if isinstance(awaited, ByName):
+    state, by_name = layer.state_dict(), isinstance(awaited.values, ByName)
+    made = {name: one for name, one in state.items() if name not in awaited.before}
+    if by_name:
         made = {one.name: one for one in made.values()}
-        awaited = {name: awaited[name] for name in made if name in awaited}
-    for name in made.keys() ^ awaited.keys():
+    later = {name: one for name, one in awaited.values.items() if name not in made}
+    left = _keep(layer, later, awaited.plain, by_name) if later else []
+    given = {name: one for name, one in awaited.values.items() if name in made}
+    wrong = sorted(made.keys() - given.keys()) + ([] if by_name else left)
+    if wrong:
         raise RuntimeError(
             f"the first call of {layer.full_name()} made parameters {sorted(made)}, and the "
-            f"state loaded before has {sorted(awaited)}: they differ in {name!r}"
+            f"state loaded before has {sorted([*given, *left])}: they differ in {wrong[0]!r}"
         )
-    for name, value in awaited.items():
+    for name, value in given.items():
         made[name].set_value(value)

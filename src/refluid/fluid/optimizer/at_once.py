@@ -102,6 +102,18 @@ class UpdatesAtOnce:
             found.append((one, value))
         self._updates.update_by(found, _StepRate(self, None))
 
+    def keep(self, one: ParamBase, add: Callable[[Any], Any]) -> VarBase:
+        """Begins to keep a value of a parameter: what `add` makes of it in a program."""
+        return self._kept(self._updates.keep(one, add).name)
+
+    def kept(self, name: str) -> VarBase | None:
+        """What is kept by that name."""
+        return None if self.scope.find_var(name) is None else self._kept(name)
+
+    def _kept(self, name: str) -> VarBase:
+        value = self.scope.var(name).value
+        return VarBase(value, name, stop_gradient=True, persistable=True)
+
     def wait(self, parameters: Sequence[ParamBase]) -> list[Any] | None:
         """Has an update wait with a step that does; (parameter, gradient) pairs, for later."""
         step = waiting.now
@@ -181,7 +193,7 @@ class UpdatesAtOnce:
         for name in scope.local_var_names():
             value = scope.var(name).value
             if name not in self._transient and isinstance(value, torch.Tensor):
-                found[name] = VarBase(value, name, stop_gradient=True, persistable=True)
+                found[name] = self._kept(name)
         loaded = {
             name: VarBase(one, name, stop_gradient=True) for name, one in self._loaded.items()
         }

@@ -16,6 +16,8 @@ from refluid.ir.at_once import only_at_once
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 
+_OPTIONS = ("dtype", "fill_value", "shape", "type", "device")  # of `_add_accumulator`
+
 
 def is_schedule(rate: Any) -> bool:
     """Whether it is a schedule of `fluid.dygraph`, which is called for the rate of each step."""
@@ -43,6 +45,33 @@ class Stepping(Accumulators):
     _grad_clip: Any
     _learning_rate: Any
     _learning_rate_map: dict[Program, Variable]
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__(name)
+        # Options of accumulators that were asked for where operators run at once, by kind and
+        # parameter: programs of updates are made later.
+        self._asked: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def _add_accumulator(self, name: str, param: Any, *given: Any, **options: Any) -> Variable:
+        """Makes an accumulator; see `Accumulators`."""
+        add = super()._add_accumulator
+        if not at_once():
+            return add(name, param, *given, **options)
+        named = dict(zip(_OPTIONS, given, strict=False)) | options
+        self._asked[name, param.name] = named
+        kept: Variable = self._at_once.keep(param, lambda static: add(name, static, **named))
+        return kept
+
+    def _get_accumulator(self, name: str, param: Any) -> Variable:
+        """An accumulator; see `Accumulators`."""
+        asked = self._asked.get((name, param.name))
+        if at_once():
+            kept: Variable | None = self._at_once.kept(f"{param.name}_{self._kind(name)}_0")
+            return super()._get_accumulator(name, param) if kept is None else kept
+        known = self._accumulators.get(self._kind(name), {}).get(param.name)
+        if asked is not None and (known is None or known.block.program is not param.block.program):
+            return self._add_accumulator(name, param, **asked)
+        return super()._get_accumulator(name, param)
 
     def _set_former_clip(self, clip: Any) -> None:
         if clip is not None and at_once():

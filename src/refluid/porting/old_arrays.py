@@ -1,0 +1,58 @@
+"""Functions of NumPy that still exist and refuse what they once took, as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+
+def array(numpy: ModuleType, name: str) -> Callable[..., Any]:
+    """`numpy.array` and the like, which made rows of different lengths an array of objects."""
+    make = getattr(numpy, name)
+
+    def old(*given: Any, **options: Any) -> Any:
+        if name == "array" and options.get("copy") is False:
+            options["copy"] = None  # only where it must
+        try:
+            return make(*given, **options)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error) or len(given) > 1 or options.get("dtype"):
+                raise
+            return make(*given, **(options | {"dtype": object}))
+
+    return old
+
+
+def copy(numpy: ModuleType) -> Callable[..., Any]:
+    """`numpy.copy`, of rows of different lengths too."""
+
+    def old(a: Any, order: Any = "K", subok: bool = False) -> Any:
+        return array(numpy, "array")(a, order=order, subok=subok, copy=True)
+
+    return old
+
+
+def drawing(random: ModuleType, name: str) -> Callable[..., Any]:
+    """`numpy.random.choice` and the like, from rows of different lengths too."""
+    import numpy
+
+    draw = getattr(random, name)
+
+    def old(a: Any, *given: Any, **options: Any) -> Any:
+        rows = array(numpy, "array")(a) if isinstance(a, list | tuple) else a
+        return draw(rows, *given, **options)
+
+    return old
+
+
+def from_string(numpy: ModuleType) -> Callable[..., Any]:
+    """`numpy.fromstring`, of bytes too."""
+
+    def old(text: Any, dtype: Any = float, count: int = -1, sep: str = "", **options: Any) -> Any:
+        if sep:
+            return numpy.fromstring(text, dtype=dtype, count=count, sep=sep, **options)
+        data = text.encode() if isinstance(text, str) else text
+        return numpy.frombuffer(data, dtype=dtype, count=count).copy()
+
+    return old

@@ -1,0 +1,48 @@
+"""Errors of operators that run at once."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.core.errors import EnforceNotMet
+from refluid.eager import calls
+from tests.started import refluid
+
+D = fluid.dygraph
+
+
+@pytest.mark.parametrize("derived_by_torch", [True, False])
+def test_errors_name_the_call_and_not_an_earlier_one_alike(
+    monkeypatch: pytest.MonkeyPatch, derived_by_torch: bool
+) -> None:
+    # Which of the two it is depends on how fast products were measured to be.
+    monkeypatch.setattr(calls, "torch_derives", lambda: math.inf if derived_by_torch else 0.0)
+    with D.guard():
+        first, second = (D.Linear(4, 4, bias_attr=False) for _ in range(2))
+        first(D.to_variable(np.ones((1, 4), "float32")))
+        wrong = D.to_variable(np.ones((1, 8), "float32"))
+        with pytest.raises(EnforceNotMet) as caught:
+            second(wrong)
+    assert "    second(wrong)" in str(caught.value)
+    assert "first(" not in str(caught.value)
+
+
+def test_a_place_that_the_traceback_shows_is_not_said_again(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import numpy as np\n"
+        "import paddle.fluid as fluid\n"
+        "with fluid.dygraph.guard():\n"
+        "    one, two = (fluid.dygraph.Linear(4, 4, bias_attr=False) for _ in range(2))\n"
+        "    one(fluid.dygraph.to_variable(np.ones((1, 4), 'float32')))\n"
+        "    two(fluid.dygraph.to_variable(np.ones((1, 8), 'float32')))\n"
+    )
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.stderr.count("line 6") == 1
+    assert "line 5" not in ran.stderr
+    assert "made here" not in ran.stderr
+    assert "matmul failed" in ran.stderr
