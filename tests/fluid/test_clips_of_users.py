@@ -9,6 +9,7 @@ import pytest
 
 from refluid import fluid
 from refluid.fluid.clip import GradientClipBase, _correct_clip_op_role_var
+from refluid.paddle import optimizer as paddle2
 
 D, L = fluid.dygraph, fluid.layers
 
@@ -61,6 +62,20 @@ def _weight_after(clip: Any) -> np.ndarray:
         loss.backward()
         sgd.minimize(loss)
         return layer.weight.numpy().ravel()
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_steps_of_paddle_2_clip_as_the_user_says(half: bool) -> None:
+    """Those of float32 masters, too."""
+    with D.guard():
+        layer = D.Linear(2, 1, bias_attr=False, dtype="float16" if half else "float32")
+        layer.weight.set_value(np.zeros((2, 1), "float16" if half else "float32"))
+        sgd = paddle2.SGD(1.0, layer.parameters(), grad_clip=Halving())
+        sgd.masters = paddle2.updating.MasterWeights() if half else None
+        gradient = np.array([[6.0], [0.5]], "float16" if half else "float32")
+        layer.weight.value.grad = D.to_variable(gradient).value
+        sgd.step()
+        assert layer.weight.numpy().ravel().tolist() == [-3.0, -0.25]
 
 
 def test_dygraph_clips_as_the_user_says() -> None:

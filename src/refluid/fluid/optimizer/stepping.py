@@ -92,9 +92,7 @@ class Stepping(Accumulators):
         raise NotImplementedError
 
     def _overridden(self) -> bool:
-        """Whether a user's class has a step of `minimize` of its own, that of the clip included."""
-        if self._clips_values():
-            return True
+        """Whether a user's class has a step of `minimize` of its own."""
         steps = (type(self).backward, type(self).apply_optimize)
         return not all(one.__module__.startswith("refluid.") for one in steps)
 
@@ -139,6 +137,10 @@ class Stepping(Accumulators):
 
     def _step(self, parameter_list: Sequence[Any] | None) -> list[Any]:
         """One update by the gradients that the parameters have."""
+        if self._clips_values():
+            found = self._pairs_at_once(parameter_list)
+            self._update_by(self._clipped_values(found))
+            return found
         chosen = self._chosen(parameter_list)
         updates = self._at_once
         pairs: list[Any] | None = updates.wait(chosen)
