@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from refluid.core import flags
+from refluid.eager import VarBase
+from refluid.ir.attributes import OpRole
 from refluid.ir.names import GRAD
 from refluid.verify.recordings import load_recording
 from tests.eager.recorded import CASES, AtOnce, expected, loss_of, plain
@@ -86,3 +88,31 @@ def test_gradients_by_autograd(path: Path, direct: bool) -> None:
         now.vars[loss[1]].backward()
         for name, value in wanted.items():
             assert _near(now.vars[name].gradient(), value.array), name
+
+
+@needs_golden
+@WAYS
+@pytest.mark.parametrize("path", _cases())
+def test_no_result_lies_in_a_parameter(path: Path, direct: bool) -> None:
+    """Optimizers overwrite parameters: what was made of them before stays as it was."""
+    recording = load_recording(path)
+    if not plain(recording):
+        pytest.skip("not of tensors alone")
+    now = AtOnce(recording, direct=direct)
+    trained = [one for one in now.vars.values() if one.tensor.is_floating_point()]
+    for one in trained:
+        one.stop_gradient = False
+    taken = {*map(_place, trained)} - {None}
+    for op in now.ops:
+        if op.role & (OpRole.BACKWARD | OpRole.OPTIMIZE):
+            break
+        now.run(op)
+        for name in set(op.output_arg_names) - set(op.input_arg_names):
+            if name in now.vars:
+                assert _place(now.vars[name]) not in taken, (op.type, name)
+
+
+def _place(var: VarBase) -> int | None:
+    """Where its numbers lie; None where there are none."""
+    value = var._value
+    return value.untyped_storage().data_ptr() if value is not None and value.numel() else None

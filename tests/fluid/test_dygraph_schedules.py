@@ -42,9 +42,9 @@ def test_schedules_give_what_their_layers_give(name: str) -> None:
     now, layer = SCHEDULES[name]
     with dygraph.guard():
         schedule = now()
-        found = [schedule() for _ in range(8)]
+        found = [float(schedule()) for _ in range(8)]
         same = layer()  # an object here, too
-        assert [same() for _ in range(8)] == found
+        assert [float(same()) for _ in range(8)] == found
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
         rate = layer()
@@ -64,7 +64,7 @@ def test_a_step_is_a_variable_where_fluid_computes_one(name: str) -> None:
             if name != "piecewise":
                 assert rate.shape == [1]
                 rate = rate.numpy()[0]
-            assert np.float32(rate) == np.float32(schedule())
+            assert np.float32(rate) == np.float32(float(schedule()))
 
 
 def test_a_users_step_counts() -> None:
@@ -78,4 +78,22 @@ def test_a_users_step_counts() -> None:
         optimizer = fluid.optimizer.SGD(half, parameter_list=[parameter])
         assert optimizer.current_step_lr() == pytest.approx(whole.step().item() / 2)
         for _ in range(4):
-            assert half() == pytest.approx(whole() / 2)
+            assert float(half()) == pytest.approx(float(whole()) / 2)
+
+
+PLAIN = {
+    "plateau": lambda: dygraph.ReduceLROnPlateau(0.1),
+    "epochs": lambda: dygraph.StepDecay(0.1, 3),
+    "warmup": lambda: dygraph.LinearLrWarmup(dygraph.NoamDecay(64, 4), 2, 0.1, 0.2),
+}
+
+
+@pytest.mark.parametrize("name", [*SCHEDULES, *PLAIN])
+def test_a_call_gives_a_variable(name: str) -> None:
+    """Scripts write `schedule().numpy()[0]` to their logs."""
+    with dygraph.guard():
+        schedule = PLAIN[name]() if name in PLAIN else SCHEDULES[name][0]()
+        for _ in range(4):
+            rate = schedule()
+            assert rate.shape == [1]
+            assert rate.numpy().dtype == np.float32

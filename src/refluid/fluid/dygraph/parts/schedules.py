@@ -26,8 +26,9 @@ class LearningRateDecay:
         self.dtype = dtype
         self.keys: list[str] = []
 
-    def __call__(self) -> float:
-        rate = self._refluid_rate()
+    def __call__(self) -> VarBase:
+        """The rate of step `step_num`, a variable of shape (1,); the next call is of the next."""
+        rate = self.create_lr_var(self._refluid_rate())
         self.step_num += self.step_size
         return rate
 
