@@ -29,6 +29,27 @@ SAME: dict[str, tuple[Make, Make, list[Array]]] = {
         lambda: D.Conv2D(3, 6, 5, 2, act="relu"),
         [_of(2, 3, 8, 8)],
     ),
+    "PRelu": (lambda: D.PRelu("s", "all"), lambda: D.PRelu("all"), [_of(2, 3) - 0.5]),
+    "PRelu of channels": (
+        lambda: D.PRelu("s", mode="channel", param_attr=None),
+        lambda: D.PRelu("channel", 3),
+        [_of(2, 3, 2, 2) - 0.5],
+    ),
+    "PRelu of elements": (
+        lambda: D.PRelu(name_scope="s", mode="element"),
+        lambda: D.PRelu(mode="element", input_shape=[2, 3, 4]),
+        [_of(2, 3, 4) - 0.5],
+    ),
+    "BilinearTensorProduct": (
+        lambda: D.BilinearTensorProduct("s", 4, act="tanh"),
+        lambda: D.BilinearTensorProduct(3, 5, 4, act="tanh"),
+        [_of(2, 3), _of(2, 5)],
+    ),
+    "TreeConv": (
+        lambda: D.TreeConv("s", 6, 2, bias_attr=False),
+        lambda: D.TreeConv(5, 6, 2),
+        [_of(1, 4, 5), np.array([[[1, 2], [1, 3], [2, 4]]], "int32")],
+    ),
     "Conv3D": (
         lambda: D.Conv3D("s", num_filters=2, filter_size=2, groups=1),
         lambda: D.Conv3D(3, 2, 2),

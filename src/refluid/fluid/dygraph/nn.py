@@ -9,6 +9,7 @@ from refluid.fluid.dygraph.parts.convolution import (
 )
 from refluid.fluid.dygraph.parts.fully_connected import FC
 from refluid.fluid.dygraph.parts.losses import NCE, BCELoss, L1Loss, MSELoss, NLLLoss
+from refluid.fluid.dygraph.parts.neighbours import RowConv, SequenceConv, TreeConv
 from refluid.fluid.dygraph.parts.norms import (
     BatchNorm,
     GroupNorm,
@@ -23,9 +24,6 @@ from refluid.fluid.dygraph.parts.units import (
     GRUUnit,
     Linear,
     PRelu,
-    RowConv,
-    SequenceConv,
-    TreeConv,
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from refluid.core.all_parameters import note_former_layer
@@ -35,24 +35,29 @@ def whole_shape(inputs: Sequence[Any], given: Given) -> list[int]:
     return list(inputs[0].shape)
 
 
-def scoped(arguments: str, **lacking: Lacking) -> Callable[[LayerClass], LayerClass]:
+def _known(accepted: Collection[str], given: Given) -> Given:
+    """Without what a layer doesn't take any more and nobody asked for."""
+    return {name: one for name, one in given.items() if name in accepted or one}
+
+
+def scoped(
+    arguments: str, words: Sequence[str] = (), /, **lacking: Lacking
+) -> Callable[[LayerClass], LayerClass]:
     """A class that takes the arguments it had after `name_scope` too, in their order.
 
-    lacking: those that it has now and the first inputs give, by name.
+    words: first arguments that are no scopes, though strings. lacking: the arguments that it has
+    now and the first inputs give, by name.
     """
     order = arguments.split()
 
     def decorated(kind: LayerClass) -> LayerClass:
         own: Any = kind.__init__
-        accepted = inspect.signature(own).parameters
-
-        def known(given: Given) -> Given:
-            return {name: one for name, one in given.items() if name in accepted or one}
+        known = functools.partial(_known, inspect.signature(own).parameters)
 
         @functools.wraps(own)
         def made(self: Layer, *args: Any, **kwargs: Any) -> None:
             scope = args[0] if args else kwargs.get("name_scope")
-            if not isinstance(scope, str):
+            if not isinstance(scope, str) or scope in words:
                 own(self, *args, **kwargs)
                 return
             kwargs.pop("name_scope", None)

@@ -250,7 +250,7 @@ class LinearLrWarmup(LearningRateDecay):
 
     def step(self) -> Any:
         """The rate of step `step_num`."""
-        base = self.learning_rate
+        base: Any = self.learning_rate
         if isinstance(base, LearningRateDecay):
             base = base()
         if self.step_num < self.warmup_steps:
