@@ -13,10 +13,10 @@ from refluid.core.places import Place
 from refluid.core.scope import Scope
 from refluid.fluid import io
 from refluid.fluid.compiler import CompiledProgram
-from refluid.fluid.contrib.slim.graph.counting import flops_of
 from refluid.fluid.contrib.slim.graph.values import load_values
 from refluid.fluid.contrib.slim.graph.wrapped import OPTIMIZER_OPS, OpWrapper, VarWrapper
 from refluid.fluid.executor import Executor, global_scope, scope_guard
+from refluid.fluid.graphs.operations import flops_of
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable

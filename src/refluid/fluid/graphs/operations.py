@@ -24,10 +24,16 @@ def flops_of(program: Program, *, only_conv: bool = False) -> int:
     activations and elementwise arithmetic.
     """
     ops = program.global_block().ops
-    return sum(_flops(op, only_conv) for op in ops if op.role in (OpRole.FORWARD, OpRole.LOSS))
+    return sum(operations(op, only_conv=only_conv) for op in ops if is_forward(op))
 
 
-def _flops(op: Operator, only_conv: bool) -> int:
+def is_forward(op: Operator) -> bool:
+    """Whether it is of the forward pass."""
+    return op.role in (OpRole.FORWARD, OpRole.LOSS)
+
+
+def operations(op: Operator, *, only_conv: bool = False) -> int:
+    """Those that one operator makes for one row, of the kinds that `flops_of` counts; else 0."""
     if op.type in _CONVOLUTIONS:
         return _convolution(op)
     if op.type in ("mul", "matmul"):
