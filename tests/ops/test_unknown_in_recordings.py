@@ -39,6 +39,24 @@ def test_each_recorded_input_unknown_in_turn(path: Path) -> None:
 
 @needs_golden
 @pytest.mark.parametrize(
+    "path", often(CASES, CASES[1::4]), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_each_other_size_unknown_in_turn(path: Path) -> None:
+    """Likewise of sizes that aren't those of rows, but for the inner ones of products."""
+    program, shapes, free = _recorded(path)
+    known = _declare(program, shapes)
+    for name in free:
+        sizes = shapes[name]
+        for place in range(1, len(sizes)):
+            some = {name: (*sizes[:place], -1, *sizes[place + 1 :])}
+            try:
+                _require(_declare(program, shapes | some), known, some)
+            except EnforceNotMet as error:
+                assert "operator mul " in str(error), some
+
+
+@needs_golden
+@pytest.mark.parametrize(
     "path", often(CASES, CASES[::2]), ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
 def test_any_recorded_sizes_unknown(path: Path) -> None:

@@ -240,3 +240,29 @@ def test_probes_are_never_spoken_of(name: str) -> None:
     probes = {size for pair in PROBES for size in pair}
     assert not [one for one in numbers if one > 1 and any(one % probe == 0 for probe in probes)]
     assert max(numbers, default=0) < 1000
+
+
+def test_parts_of_an_unknown_size_are_counted_by_num() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = _data("x", [2, None, 5])
+        parts = layers.unstack(x, axis=1, num=3)
+        assert [one.shape for one in parts] == [(2, 5)] * 3
+        with pytest.raises(EnforceNotMet, match="as X has along axis 1: 4, but num is 3"):
+            layers.unstack(_data("y", [2, 4, 5]), axis=1, num=3)
+    main = main.clone()
+    main.global_block()._remove_op(1)
+    fed = np.arange(30, dtype="float32").reshape(2, 3, 5)
+    exe = fluid.Executor(fluid.CPUPlace())
+    found = exe.run(main, feed={"x": fed}, fetch_list=[one.name for one in parts])
+    np.testing.assert_array_equal(np.stack(found, 1), fed)
+    with pytest.raises(EnforceNotMet, match="as X has along axis 1: 2, but num is 3"):
+        exe.run(main, feed={"x": fed[:, :2]}, fetch_list=[parts[0].name])
+
+
+def test_a_rank_that_depends_on_an_unknown_size() -> None:
+    with (
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        pytest.raises(EnforceNotMet, match="how many dimensions a result has depends on a size"),
+    ):
+        layers.gather_nd(_data("x", [3, 4, 5]), _data("index", [2, None], "int64"))

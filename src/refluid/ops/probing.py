@@ -252,6 +252,10 @@ def _merged(first: Outputs, second: Outputs) -> Outputs:
 def _merge(one: InputSpec | None, two: InputSpec | None) -> InputSpec | None:
     if one is None or two is None:
         return None
+    if len(one[0]) != len(two[0]):
+        raise ValueError(
+            "how many dimensions a result has depends on a size that is unknown; declare that size"
+        )
     sizes = zip(one[0], two[0], strict=True)
     return tuple(a if a == b else -1 for a, b in sizes), one[1]
 

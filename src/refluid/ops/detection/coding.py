@@ -14,6 +14,7 @@ from refluid.ops.bounded import Boxes, Matrix, MaybeBoxes
 from refluid.ops.detection.overlaps import sides
 from refluid.ops.detection.shapes import infer_by
 from refluid.ops.infer import InputSpec
+from refluid.ops.reading import is_unknown
 from refluid.ops.registry import OperatorDef, operator
 
 ENCODE, DECODE = "encode_center_size", "decode_center_size"
@@ -121,7 +122,9 @@ def box_decoder_and_assign(
     PriorBoxVar: 4 factors. box_clip: the highest logarithm of a change in size. A box whose
     scores are all at most -1 stays the prior box.
     """
-    if TargetBox.shape[1] != 4 * BoxScore.shape[1] or len(TargetBox) != len(BoxScore):
+    numbers, scores = TargetBox.shape[1], BoxScore.shape[1]
+    unknown = is_unknown(numbers) or is_unknown(scores)
+    if len(TargetBox) != len(BoxScore) or (numbers != 4 * scores and not unknown):
         raise EnforceNotMet(
             f"TargetBox {list(TargetBox.shape)} has to have 4 numbers for each score of BoxScore "
             f"{list(BoxScore.shape)}"

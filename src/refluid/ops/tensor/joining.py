@@ -199,6 +199,30 @@ def stack_grad(d_Y: Tensor, *, axis: int = 0) -> list[Tensor]:
     return list(d_Y.unbind(axis))
 
 
+def _infer_unstacked(definition: OperatorDef, op: Operator) -> None:
+    """Each has the sizes of X but for `axis`, whose size may be unknown."""
+    X = op.block.var_recursive(op.input("X")[0])
+    if not X.has_description():
+        return
+    axis, sizes = op.attr("axis"), list(X.shape)
+    if not -len(sizes) <= axis < len(sizes):
+        raise EnforceNotMet(
+            f"The axis is expected to be in range of [-{len(sizes)}, {len(sizes)}), but got "
+            f"{axis}: unstack of {sizes}\n{op.made_at}"
+        )
+    _require_count(sizes.pop(axis), axis, op.attr("num"), op.made_at)
+    for name in op.output("Y"):
+        op.block.var_recursive(name).describe(shape=sizes, dtype=X.dtype)
+
+
+def _require_count(size: int, axis: int, num: int, made_at: str = "") -> None:
+    if size not in (-1, num):
+        raise EnforceNotMet(
+            f"unstack gives as many parts as X has along axis {axis}: {size}, but num is {num}"
+            + (f"\n{made_at}" if made_at else "")
+        )
+
+
 @operator(
     "unstack",
     gradient_lod="none",
@@ -207,9 +231,11 @@ def stack_grad(d_Y: Tensor, *, axis: int = 0) -> list[Tensor]:
     views={"Y": "X"},
     lod="",
     by_autograd="always",
+    infer=_infer_unstacked,
 )
 def unstack(X: Tensor, *, axis: int = 0, num: int) -> list[Tensor]:
-    """The slices of X along `axis`, whose dimension goes away."""
+    """The slices of X along `axis`, whose dimension goes away and has size `num`."""
+    _require_count(X.shape[axis], axis, num)
     return list(X.unbind(axis))
 
 
