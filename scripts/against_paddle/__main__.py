@@ -21,6 +21,7 @@ from scripts.against_paddle.case import Case, Outcome, differences
 from scripts.against_paddle.cases import recorded, variations, with_gradients
 from scripts.against_paddle.declared import declarations
 from scripts.against_paddle.known import WITHOUT_SEQUENCES, why_not_compared
+from scripts.against_paddle.networks import networks
 
 PADDLE = RIVALS["paddle2"]
 RTOL = 1e-4
@@ -29,6 +30,11 @@ Run = tuple[Case, Outcome]
 
 def refluids(options: argparse.Namespace) -> list[Run]:
     """All cases, with refluid's results."""
+    if options.networks:
+        first = options.seed * 10_000
+        made = networks(range(first, first + options.networks))
+        tried = track(made, "refluid", total=options.networks, transient=True)
+        return [one for one in tried if one is not None]
     folder, words, changes = options.recordings, options.only, options.changes
     random = Random(options.seed)
     if options.declared:
@@ -84,15 +90,20 @@ def judged(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> Iterator[tuple[s
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="against_paddle", description=__doc__)
-    parser.add_argument("recordings", type=Path, help="the folder ops of the recordings")
+    parser.add_argument("recordings", type=Path, nargs="?", help="the folder ops of the recordings")
     parser.add_argument("--changes", type=int, default=4, help="of each recorded run (4)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", default=(), help="recordings whose name has a word")
+    parser.add_argument(
+        "--networks", type=int, default=0, help="compare so many random networks instead"
+    )
     parser.add_argument("--refused", action="store_true", help="list what one side alone refuses")
     parser.add_argument(
         "--declared", action="store_true", help="compare declared shapes; sizes are unknown"
     )
     options = parser.parse_args()
+    if options.recordings is None and not options.networks:
+        parser.error("give the folder of recordings, or --networks")
     if not PADDLE.installed:
         parser.error(how_to_install(PADDLE))
     runs = refluids(options)

@@ -50,16 +50,21 @@ def _compute(case: Case) -> Outcome:
         tensor.set(array, paddle.CPUPlace())
         if lengths:
             tensor.set_recursive_sequence_lengths(lengths)
+    found = []
     try:
+        program = paddle.static.Program.parse_from_string(case.program)
         with paddle.static.scope_guard(scope):
-            found = paddle.static.Executor(paddle.CPUPlace()).run(
-                paddle.static.Program.parse_from_string(case.program),
-                feed={name: _tensor(*value) for name, value in case.feeds.items()},
-                fetch_list=list(case.fetches),
-                return_numpy=False,
-            )
+            executor = paddle.static.Executor(paddle.CPUPlace())
+            for feeds in (case.feeds, *case.later):
+                found += executor.run(
+                    program,
+                    feed={name: _tensor(*value) for name, value in feeds.items()},
+                    fetch_list=list(case.fetches),
+                    return_numpy=False,
+                )
     except Exception as error:
         return Outcome(error=f"{type(error).__name__}: {str(error)[-400:]}")
+    found += [scope.find_var(name).get_tensor() for name in case.kept]
     return Outcome([_values(one) for one in found])
 
 

@@ -11,6 +11,7 @@ from refluid.ir.program import Program
 from scripts.against_paddle.__main__ import judged
 from scripts.against_paddle.case import Case, Outcome, Tensor, differences
 from scripts.against_paddle.cases import recorded, variations, with_gradients
+from scripts.against_paddle.networks import networks
 from tests.golden import GOLDEN, needs_golden
 
 ROWS = np.arange(6, dtype="float32").reshape(3, 2)
@@ -65,3 +66,27 @@ def test_changed_programs() -> None:
     assert unchanged and not any(outcome.error for outcome in unchanged)
     for case, _ in runs:
         assert Program.parse_from_string(case.program).global_block().ops
+
+
+def test_rounding_widens_what_may_differ() -> None:
+    far = Outcome([(ROWS + 0.01, [])])
+    assert differences(Outcome([(ROWS, [])]), far, 1e-4)
+    assert not differences(Outcome([(ROWS, [])], rounding=[0.02]), far, 1e-4)
+
+
+def test_networks() -> None:
+    runs = [one for one in networks(range(40)) if one is not None]
+    assert len(runs) > 10
+    ran = [(case, ours) for case, ours in runs if not ours.error]
+    assert any(case.later and case.kept for case, _ in ran)  # trained for several steps
+    for case, ours in ran:
+        assert Program.parse_from_string(case.program).global_block().ops
+        count = len(case.fetches) * (1 + len(case.later)) + len(case.kept)
+        assert len(ours.tensors) == len(ours.rounding) == count
+        assert all(np.isfinite(one) for one in ours.rounding)
+    (case, ours) = next((case, ours) for case, ours in ran if case.kept)
+    same = Outcome(list(ours.tensors))
+    array, lengths = next(one for one in ours.tensors if one is not None)
+    other = Outcome([(array + 1, lengths), *ours.tensors[1:]])
+    verdicts = [verdict for verdict, _, _ in judged([(case, ours)] * 2, [same, other])]
+    assert verdicts == ["agree", "differ"]

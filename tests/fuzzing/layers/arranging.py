@@ -222,7 +222,7 @@ def with_constant(net: Net, x: Any) -> Any:
 def _count(net: Net, x: Any) -> Any:
     """1, 2 or 3, as numbers say (int32)."""
     above = L.greater_than(L.reduce_mean(x), L.fill_constant([1], "float32", 0.0))
-    some = L.cast(L.reshape(above, [1]), "int32")
+    some = L.reshape(L.cast(above, "int32"), [1])
     return L.elementwise_add(some, L.fill_constant([1], "int32", net.one(1, 2)))
 
 

@@ -127,7 +127,6 @@ def unit(net: Net, x: Any) -> Any:
 @layer((2, 3), weight=1.5, exact=True)
 def branch(net: Net, x: Any) -> Any:
     big = L.greater_than(L.reduce_mean(x), L.fill_constant([1], "float32", net.one(0.0, 0.5)))
-    big = L.reshape(big, [1])
     return L.cond(big, lambda: L.scale(x, 2.0), lambda: L.tanh(x))
 
 

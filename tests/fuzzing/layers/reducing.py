@@ -118,7 +118,7 @@ def scaled_by_mean(net: Net, x: Any) -> Any:
 def largest_by_value(net: Net, x: Any) -> Any:
     need(known(x.shape[-1]) and x.shape[-1] > 2)
     above = L.greater_than(L.reduce_mean(x), L.fill_constant([1], "float32", 0.0))
-    count = L.cast(L.reshape(above, [1]), "int32") + 1
+    count = L.reshape(L.cast(above, "int32"), [1]) + 1
     return L.topk(x, count)[0]
 
 

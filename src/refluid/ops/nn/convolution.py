@@ -35,13 +35,18 @@ def _padded(
     algorithm: str,
     dilations: Sequence[int],
 ) -> tuple[Tensor, list[int], padding.Pads | None, Sequence[int]]:
-    """The input, padded where paddings differ on both sides; symmetric paddings left over."""
-    if algorithm == "EXPLICIT" and len(paddings) == 2:
-        return x, list(paddings), None, dilations
+    """The input, padded where paddings differ on both sides; symmetric paddings left over; what was
+    padded; dilations."""
     if algorithm == "SAME":
         dilations = _ONES
     extent = [(k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True)]
-    pads = padding.resolve(paddings, algorithm, x.shape[2:], extent, strides)
+    sizes = x.shape[2:]
+    if algorithm == "EXPLICIT" and len(paddings) == 2:
+        high, wide = paddings
+        if sizes[0] + 2 * high >= extent[0] and sizes[1] + 2 * wide >= extent[1]:
+            return x, list(paddings), None, dilations
+    pads = padding.resolve(paddings, algorithm, sizes, extent, strides)
+    pads = padding.stretch(pads, sizes, extent, strides)
     same = padding.symmetric(pads)
     if same is not None:
         return x, same, None, dilations

@@ -57,6 +57,7 @@ def conv3d(
     steps = [1, 1, 1] if padding_algorithm == "SAME" else list(dilations)
     extent = [(k - 1) * d + 1 for k, d in zip(Filter.shape[2:], steps, strict=True)]
     pads = padding.resolve(paddings, padding_algorithm, x.shape[2:], extent, strides)
+    pads = padding.stretch(pads, x.shape[2:], extent, strides)
     same = padding.symmetric(pads)
     if same is None:
         x, same = F.pad(x, padding.flat(pads)), [0, 0, 0]

@@ -50,6 +50,22 @@ def reach(pads: Pads, sizes: Sequence[int], kernel: Sequence[int]) -> Pads:
     ]
 
 
+def stretch(
+    pads: Pads, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int]
+) -> Pads:
+    """`pads` with more at the end where a window does not fit by less than a stride.
+
+    Fluid counts windows by a division that cuts towards zero: there is one, and zeros lie outside.
+    """
+    lacking = [
+        extent - size - sum(pair) for pair, size, extent in zip(pads, sizes, kernel, strict=True)
+    ]
+    return [
+        (before, after + (lack if 0 < lack < stride else 0))
+        for (before, after), lack, stride in zip(pads, lacking, strides, strict=True)
+    ]
+
+
 def symmetric(pads: Pads) -> list[int] | None:
     """The paddings as one number per dimension, or None where before and after differ."""
     return [before for before, _ in pads] if all(a == b for a, b in pads) else None
