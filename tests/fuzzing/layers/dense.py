@@ -102,8 +102,10 @@ def cells(net: Net, x: Any) -> Any:
     return L.rnn(cell, x, is_reverse=net.chance(0.3))[0]
 
 
-@layer((3,), weight=1.5)
+@layer((2, 3), weight=1.5)
 def static_rnn(net: Net, x: Any) -> Any:
+    if len(x.shape) == 2:
+        x = L.stack([x, L.scale(x, 0.5), L.tanh(x)])
     need(known(x.shape[0]) and known(x.shape[-1]))
     loop = L.StaticRNN()
     with loop.step():
@@ -115,7 +117,7 @@ def static_rnn(net: Net, x: Any) -> Any:
     return loop()
 
 
-@layer((2,), weight=0.7)
+@layer((2,), weight=1.5)
 def unit(net: Net, x: Any) -> Any:
     need(known(x.shape[1]))
     start = L.fill_constant_batch_size_like(x, [-1, 4], "float32", 0.0)
