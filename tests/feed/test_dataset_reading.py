@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
+import os
 import threading
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -104,6 +107,37 @@ def test_empty_files_have_no_rows(tmp_path: Path) -> None:
     paths = written(tmp_path, [b"", lines(0, 3), b""])
     assert pass_over(paths) == [0, 1, 2]
     assert load(RowSource(written(tmp_path, [b""]), SLOTS), 1).rows == 0
+
+
+@pytest.mark.parametrize("system", ["hdfs", "afs"])
+def test_short_paths_are_read_by_hadoop(
+    tmp_path: Path, system: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = written(tmp_path, [lines(0, 50)])
+    command, asked = tmp_path / "bin" / "hadoop", tmp_path / "asked"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\necho "$*" > {asked}\nshift 6\ncat "${{1#*:}}"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:{os.environ['PATH']}")
+    hadoop = {"name": "afs://host:9902", "ugi": "me,secret"}
+    assert pass_over((f"{system}:{path}",), hadoop=hadoop) == list(range(50))
+    settings = "-D fs.default.name=afs://host:9902 -D hadoop.job.ugi=me,secret"
+    assert asked.read_text() == f"fs {settings} -cat {system}:{path}\n"
+
+
+def test_short_paths_without_hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UnreadableFile, match="afs:/a: reading it needs the command hadoop"):
+        pass_over(("afs:/a",))
+    opened: list[str] = []
+
+    def opening(path: str, *_modes: str) -> SimpleNamespace:
+        opened.append(path)
+        return SimpleNamespace(open=lambda: io.BytesIO(lines(0, 5)))
+
+    monkeypatch.setattr("fsspec.open", opening)
+    assert pass_over(("hdfs:/a/b",)) == list(range(5))
+    assert opened == ["hdfs:///a/b"]
 
 
 def test_urls(tmp_path: Path) -> None:

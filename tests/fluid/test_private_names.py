@@ -158,3 +158,21 @@ def test_the_tracer_tells_the_mode() -> None:
         fluid.layers.reduce_sum(out).backward()
         assert out.numpy().tolist() == [3.0, 6.0]
         assert x.gradient().tolist() == [3.0, 3.0]
+
+
+def test_servers_get_the_threads_they_are_told() -> None:
+    from refluid.fluid.transpiler.distribute_transpiler import ServerRuntimeConfig
+
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [None, 2], "float32")
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(x, 1)))
+    config, transpiler = ServerRuntimeConfig(), fluid.DistributeTranspiler()
+    default, config._rpc_send_thread_num = config._rpc_send_thread_num, 3
+    transpiler.transpile(0, main, "127.0.0.1:6174", 1, startup_program=startup)
+    for given, threads in ((config, 3), (None, default)):
+        transpiler._set_server_config(given)
+        head = transpiler.get_pserver_program("127.0.0.1:6174").global_block().ops[-1]
+        assert head.attr("rpc_send_thread_num") == threads
+    with pytest.raises(TypeError, match="ServerRuntimeConfig is needed"):
+        transpiler._set_server_config("three")  # type: ignore[arg-type]

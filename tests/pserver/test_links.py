@@ -108,6 +108,18 @@ def test_training_goes_on_during_an_exchange() -> None:
         trainer.link.close()
 
 
+def test_a_trainer_that_python_ends_sends_what_is_left() -> None:
+    """Threads of a pool can't be asked once Python ends, which is when such a link is closed."""
+    with cluster(divided(mode=TrainingMode.GEO)) as found:
+        trainer = GeoTrainer(found.client(), 2, waits=False)
+        for change in (1.0, 2.0, 4.0):
+            trainer.step([1], change)
+        trainer.link._pool.shutdown()
+        trainer.link.flush()
+        assert trainer.link.client.pull()["w"].flatten().tolist() == [7.0] * 3
+        trainer.link.close()
+
+
 @pytest.mark.usefixtures("kept_flags")
 @pytest.mark.parametrize("overlap", [True, False])
 def test_geo_of_two_trainers_ends_alike(overlap: bool) -> None:

@@ -54,3 +54,32 @@ def test_losses_are_those_of_one_process(seed: int) -> None:
 
     (served,) = Job(lambda: network(seed), servers=2, trainers=1, sync=True).run(train)
     np.testing.assert_allclose(served, alone, rtol=1e-5)
+
+
+def sequences() -> Built:
+    """Two slots of sequences share a table; one weighs twice as much as the other."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Constant(0.5))
+        slots = [fluid.data(one, [None, 1], "int64", lod_level=1) for one in ("few", "many")]
+        rows = [fluid.layers.embedding(one, [HEIGHT, 1], True, param_attr=attr) for one in slots]
+        few, many = (fluid.layers.sequence_pool(one, "sum") for one in rows)
+        both = fluid.layers.scale(fluid.layers.elementwise_add(few * 2.0, many), name="pooled")
+        loss = fluid.layers.mean(both)
+        fluid.optimizer.SGD(0.05).minimize(loss)
+    return main, startup, loss
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_each_slot_keeps_its_own_sequences(sync: bool) -> None:
+    ids, lengths = np.arange(10).reshape(-1, 1), {"few": [1, 2], "many": [4, 3]}
+    fed = {
+        name: fluid.create_lod_tensor(ids[: sum(each)], [each], fluid.CPUPlace())
+        for name, each in lengths.items()
+    }
+
+    def train(trainer: Trainer) -> Any:
+        return trainer.step(fed, ["pooled.tmp_0"])[0].flatten().tolist()
+
+    (found,) = Job(sequences, servers=1, trainers=1, sync=sync).run(train)
+    assert found == [(2 * 1 + 4) * 0.5, (2 * 2 + 3) * 0.5]

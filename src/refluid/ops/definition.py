@@ -82,10 +82,15 @@ class OperatorDef(Facts):
         """Whether plans write it as Python of their own: control flow, arrays, readers."""
         return self.body is None and self.forward is None
 
-    def lod_source(self, op: Operator) -> str | None:
-        """The variable whose LoD the outputs take."""
-        slot = self.lod if isinstance(self.lod, str) else self.lod(op)
-        names = op.input(slot) if slot else []
+    def lod_source(self, op: Operator, slot: str = "", position: int = 0) -> str | None:
+        """The variable whose LoD an output takes: the first of the slot `lod`.
+
+        Of several outputs of as many inputs each takes that of its own.
+        """
+        source = self.lod if isinstance(self.lod, str) else self.lod(op)
+        names = op.input(source) if source else []
+        if position and len(names) == len(op.output(slot)):
+            return names[position]
         return names[0] if names else None
 
     def infer(self, op: Operator) -> None:

@@ -74,14 +74,13 @@ def _with_integers(definition: OperatorDef, inputs: Specs) -> Specs:
 
 def share_lod_level(definition: OperatorDef, op: Operator) -> None:
     """Gives output variables the LoD level of the input that they take their LoD from."""
-    name = definition.lod_source(op)
-    source = op.block.find_var_recursive(name) if name else None
-    if source is None:
-        return
-    for name in op.output_arg_names:
-        var = op.block.var_recursive(name)
-        if not var.persistable:
-            var.lod_level = source.lod_level
+    for slot, names in op.outputs.items():
+        for position, name in enumerate(names):
+            giver = definition.lod_source(op, slot, position)
+            source = op.block.find_var_recursive(giver) if giver else None
+            var = op.block.var_recursive(name)
+            if source is not None and not var.persistable:
+                var.lod_level = source.lod_level
 
 
 def infer_gradient(definition: OperatorDef, op: Operator) -> None:

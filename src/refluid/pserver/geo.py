@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -92,14 +92,14 @@ class DeltaLink(TableLink):
     def flush(self) -> None:
         with self._lock:
             if self._is_due or self.steps % self._frequency:
-                self._exchange()
+                self._exchange(submit=_at_once)
             self._finish(wait=True)
 
     def end(self) -> None:
         self._pool.shutdown()
 
-    def _exchange(self) -> None:
-        """Begins one, once the one before is at its end."""
+    def _exchange(self, submit: Callable[..., Future[Any]] | None = None) -> None:
+        """Begins one, once the one before is at its end; `submit` calls, else the thread."""
         self._finish(wait=True)
         share = 1.0 / self.client.layout.trainers
         changes: dict[str, Any] = {}
@@ -117,7 +117,8 @@ class DeltaLink(TableLink):
                 sent[name] = ids[name], now
                 moved = (now - before.index_select(0, ids[name])) * share
                 changes[name] = SelectedRows(ids[name], len(own), moved)
-        asked = self._pool.submit(self.client.push_and_pull, changes, ids, delta=True)
+        submit = submit or self._pool.submit
+        asked = submit(self.client.push_and_pull, changes, ids, delta=True)
         self._under_way = _UnderWay(sent, asked)
         self._is_due = False
         self.exchanges += 1
@@ -146,6 +147,13 @@ class DeltaLink(TableLink):
             table.draws.fill(torch.arange(start, start + len(part)), part)
         for ids, kept in self.client.export(table.name):
             own.index_copy_(0, ids, kept[table.name])
+
+
+def _at_once(function: Callable[..., Any], *args: Any, **settings: Any) -> Future[Any]:
+    """Calls it in this thread: when Python ends, others can't be asked any more."""
+    answer: Future[Any] = Future()
+    answer.set_result(function(*args, **settings))
+    return answer
 
 
 def _flat(value: Exchanged) -> Tensor:

@@ -126,7 +126,7 @@ class Lods:
         if slot in definition.without_lod:
             return NONE
         if not slot.endswith(GRAD):
-            name = definition.lod_source(op)
+            name = definition.lod_source(op, slot, position)
         elif definition.gradient_lod == "none":
             return NONE
         else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import shlex
+import shutil
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -46,8 +48,27 @@ class BytesRead:
 
 
 def is_url(path: str) -> bool:
-    """Whether fsspec has to open this."""
-    return "://" in path
+    """Whether fsspec has to open this, or a command."""
+    return "://" in path or _is_short(path)
+
+
+def _is_short(path: str) -> bool:
+    """Whether it is `hdfs:/folder/file` or `afs:/folder/file`: Fluid asks `hadoop` for these."""
+    return path.startswith(("hdfs:", "afs:")) and "://" not in path
+
+
+def hadoop_command(path: str, options: Mapping[str, Any]) -> str:
+    """The command that writes what such a path has; empty for others, and without `hadoop`.
+
+    options: name and ugi, as `set_hdfs_config` was given them.
+    """
+    if not _is_short(path) or shutil.which("hadoop") is None:
+        return ""
+    settings = []
+    if "name" in options:
+        settings = ["-D", f"fs.default.name={options['name']}"]
+        settings += ["-D", f"hadoop.job.ugi={options['ugi']}"]
+    return shlex.join(["hadoop", "fs", *settings, "-text" if path.endswith(".gz") else "-cat"])
 
 
 def total_size(paths: Sequence[str]) -> int | None:
@@ -113,6 +134,12 @@ def open_file(path: str, options: Mapping[str, Any], read: BytesRead, held: Exit
 
 
 def _open_url(path: str, options: Mapping[str, Any]) -> Any:
+    if path.startswith("afs:"):
+        raise UnreadableFile(
+            f"{path}: reading it needs the command hadoop on PATH, or set_download_cmd"
+        )
+    if _is_short(path):
+        path = path.replace(":", "://", 1)
     try:
         import fsspec
     except ImportError as error:

@@ -15,6 +15,7 @@ from refluid.feed.text_datasets.done import Done
 from refluid.feed.text_datasets.files import (
     BytesRead,
     UnreadableFile,
+    hadoop_command,
     open_file,
     total_size,
     unreadable,
@@ -29,8 +30,9 @@ _LONGEST = 1 << 28
 class RowSource:
     """Where rows come from and how their text is made and read.
 
-    options: for fsspec. environment: variables for the commands. skip_bad_lines: as of
-    `MultiSlotParser`; note_skipped is told how many there were.
+    options: for fsspec. hadoop: name and ugi of a file system, for the command. environment:
+    variables for the commands. skip_bad_lines: as of `MultiSlotParser`; note_skipped is told how
+    many there were.
     """
 
     paths: tuple[str, ...]
@@ -41,6 +43,7 @@ class RowSource:
     environment: Mapping[str, str] = field(default_factory=dict)
     skip_bad_lines: bool = False
     note_skipped: Callable[[int], None] = lambda _count: None
+    hadoop: Mapping[str, str] = field(default_factory=dict)
 
 
 class Reading:
@@ -90,8 +93,11 @@ class Reading:
         source = self.source
         with ExitStack() as held:
             pipe: Pipe | None = None
-            if not does_nothing(source.download_command):
-                pipe = download_pipe(source.download_command, path, source.environment)
+            command = source.download_command
+            if does_nothing(command):
+                command = hadoop_command(path, source.hadoop)
+            if command:
+                pipe = download_pipe(command, path, source.environment)
                 self._hold(held, pipe)
                 stream = pipe.stream
             else:

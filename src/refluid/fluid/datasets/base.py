@@ -40,7 +40,7 @@ class DatasetBase:
         self._fed: list[Fed] = []
         self._leading: list[str] = []
         self._download_command = ""
-        self._options: dict[str, str] = {}
+        self._hadoop: dict[str, str] = {}
         self._fea_eval = False
         self._candidates = 0
         self._position = DatasetPosition()
@@ -112,8 +112,8 @@ class DatasetBase:
                 slot.shape.extend(var.shape)
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
-        """The file system of `hdfs://` and similar files. fs_ugi: "user,password"."""
-        self._options = {"fs_name": fs_name, "fs_ugi": fs_ugi}
+        """The file system of `hdfs:` and `afs:` files. fs_ugi: "user,password"."""
+        self._hadoop = {"name": fs_name, "ugi": fs_ugi}
 
     def set_download_cmd(self, download_cmd: str) -> None:
         """A shell command that, given a path as its last argument, writes that file's content."""
@@ -200,6 +200,7 @@ class DatasetBase:
             _pipe_environment(),
             self.skip_bad_lines,
             self._note_skipped,
+            self._hadoop,
         )
 
     def _note_skipped(self, count: int) -> None:
@@ -209,10 +210,10 @@ class DatasetBase:
 
     def _hdfs_options(self) -> dict[str, Any]:
         """fsspec's options for what `set_hdfs_config` said."""
-        if not self._options:
+        if not self._hadoop:
             return {}
-        host, _, port = self._options["fs_name"].split("://")[-1].rstrip("/").partition(":")
-        user = self._options["fs_ugi"].split(",")[0]
+        host, _, port = self._hadoop["name"].split("://")[-1].rstrip("/").partition(":")
+        user = self._hadoop["ugi"].split(",")[0]
         return {"host": host, "user": user} | ({"port": int(port)} if port.isdigit() else {})
 
 

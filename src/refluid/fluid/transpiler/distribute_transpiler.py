@@ -110,6 +110,13 @@ class DistributeTranspiler:
         self._split: Any = None
         self._connection: Any = None
 
+    def _set_server_config(self, server_config: ServerRuntimeConfig | None = None) -> None:
+        """By how many threads servers answer: as flags say without a config."""
+        server_config = ServerRuntimeConfig() if server_config is None else server_config
+        if not isinstance(server_config, ServerRuntimeConfig):
+            raise TypeError(f"a ServerRuntimeConfig is needed, and not {server_config!r}")
+        self._server_config = server_config
+
     def transpile(
         self,
         trainer_id: int,

@@ -55,7 +55,7 @@ class DistributedTranspiler(FleetTables, Fleet):
         """Makes the programs of this process from those of one that trains alone."""
         config = strategy.get_program_config()
         made = DistributeTranspiler(config)
-        made._server_config = strategy.get_server_runtime_config()
+        made._set_server_config(strategy.get_server_runtime_config())
         endpoints = self.server_endpoints()
         worker = self.worker_index() if self.is_worker() else 0
         made.transpile(
