@@ -128,6 +128,16 @@ def test_so_do_layers_made_of_others() -> None:
             assert f"_{name}" in vars(layer), f"{made.__name__}._{name}"
 
 
+def test_convolutions_name_their_operators() -> None:
+    """For layers derived from them that call it on a part of the weights."""
+    with dygraph.guard(fluid.CPUPlace()):
+        for groups, cudnn, kind in ((1, True, ""), (4, True, ""), (4, False, "depthwise_")):
+            made = {"groups": groups, "use_cudnn": cudnn}
+            assert dygraph.Conv2D(4, 4, 3, **made)._l_type == f"{kind}conv2d"
+            layer = dygraph.Conv2DTranspose(4, 4, 3, **made)
+            assert layer._op_type == f"{kind}conv2d_transpose"
+
+
 def test_what_is_set_on_a_layer_counts_from_then_on() -> None:
     """As where the last stages of a network trade strides for dilation, or statistics stay."""
     x = np.random.RandomState(0).rand(2, 2, 8, 8).astype("float32")

@@ -102,9 +102,14 @@ class _Transposed(_Convolution):
 class Conv2D(_Convolution):
     """2-D convolution of (N, C, H, W), as `fluid.layers.conv2d` with parameters of its own."""
 
+    @property
+    def _l_type(self) -> str:
+        """Its operator, by the name that layers derived from this one read."""
+        return "depthwise_conv2d" if self._alone else "conv2d"
+
     def forward(self, input: Any) -> Any:
         """The convolution of (N, C, H, W)."""
-        return self._convolved("depthwise_conv2d" if self._alone else "conv2d", input)
+        return self._convolved(self._l_type, input)
 
 
 @scoped(_CONVOLVED, num_channels=channels)
@@ -144,10 +149,14 @@ class Conv2DTranspose(_Transposed):
         )
         self._output_size = [] if output_size is None else several(output_size, 2)
 
+    @property
+    def _op_type(self) -> str:
+        """Its operator, by the name that layers derived from this one read."""
+        return "depthwise_conv2d_transpose" if self._alone else "conv2d_transpose"
+
     def forward(self, input: Any) -> Any:
         """The transposed convolution of (N, C, H, W)."""
-        type = "depthwise_conv2d_transpose" if self._alone else "conv2d_transpose"
-        return self._convolved(type, input, output_size=self._output_size)
+        return self._convolved(self._op_type, input, output_size=self._output_size)
 
 
 @scoped(_TRANSPOSED, num_channels=channels)
