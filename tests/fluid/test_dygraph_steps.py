@@ -106,3 +106,50 @@ def test_layers_made_of_a_convolution_read_what_it_was_made_with() -> None:
         assert (layer._num_channels, layer._num_filters, layer._groups) == (2, 4, 2)
         assert [*layer._filter_size, *layer._stride, *layer._padding] == [1, 3, 1, 1, 0, 2]
         assert list(layer._dilation) == [1, 2]
+        named = {"name": "of_this"}
+        layer = dygraph.Conv2D(2, 4, 3, param_attr=fluid.ParamAttr(**named), bias_attr=False)
+        assert (layer._filter_size, layer._bias_attr, layer._use_cudnn) == (3, False, True)
+        assert layer._param_attr.name == "of_this"
+
+
+def test_so_do_layers_made_of_others() -> None:
+    """Under the names that programs read which exchange each layer of a network for another."""
+    with dygraph.guard(fluid.CPUPlace()):
+        read = {
+            "momentum epsilon param_attr bias_attr act is_test use_global_stats data_layout "
+            "trainable_statistics in_place dtype": dygraph.BatchNorm(3, momentum=0.5),
+            "epsilon scale shift param_attr bias_attr act dtype": dygraph.LayerNorm([3]),
+            "epsilon param_attr bias_attr dtype": dygraph.InstanceNorm(3),
+            "size is_sparse is_distributed param_attr padding_idx dtype": dygraph.Embedding([5, 3]),
+        }
+    for names, layer in read.items():
+        made = type(layer)
+        for name in names.split():
+            assert f"_{name}" in vars(layer), f"{made.__name__}._{name}"
+
+
+def test_convolutions_name_their_operators() -> None:
+    """For layers derived from them that call it on a part of the weights."""
+    with dygraph.guard(fluid.CPUPlace()):
+        for groups, cudnn, kind in ((1, True, ""), (4, True, ""), (4, False, "depthwise_")):
+            made = {"groups": groups, "use_cudnn": cudnn}
+            assert dygraph.Conv2D(4, 4, 3, **made)._l_type == f"{kind}conv2d"
+            layer = dygraph.Conv2DTranspose(4, 4, 3, **made)
+            assert layer._op_type == f"{kind}conv2d_transpose"
+
+
+def test_what_is_set_on_a_layer_counts_from_then_on() -> None:
+    """As where the last stages of a network trade strides for dilation, or statistics stay."""
+    x = np.random.RandomState(0).rand(2, 2, 8, 8).astype("float32")
+    with dygraph.guard(fluid.CPUPlace()):
+        image = dygraph.to_variable(x)
+        layer = dygraph.Conv2D(2, 4, 3, stride=2, padding=1)
+        assert layer(image).shape == [2, 4, 4, 4]
+        layer._stride, layer._dilation, layer._padding = [1, 1], [2, 2], [2, 2]
+        assert layer(image).shape == [2, 4, 8, 8]
+        norm = dygraph.BatchNorm(2)
+        norm._use_global_stats = True
+        norm._epsilon = 1e-3
+        np.testing.assert_allclose(norm(image).numpy(), x / np.sqrt(1.001), rtol=1e-6)
+        norm.eval()
+        np.testing.assert_allclose(norm(image).numpy(), x / np.sqrt(1.001), rtol=1e-6)

@@ -61,3 +61,15 @@ def test_factors_are_in_single_precision() -> None:
 def test_a_factor_that_leaves_nothing_is_refused() -> None:
     with pytest.raises(EnforceNotMet, match=r"greater than 0, but are \[0, 7\]"):
         body("nearest_interp")(torch.zeros(1, 1, 10, 100), scale=0.07)
+
+
+@pytest.mark.parametrize("factors", [[2.0], [2.0, 1.0, 3.0, 3.0]])
+def test_the_first_of_several_factors_counts(factors: list[float]) -> None:
+    x = IMAGE.reshape(1, 1, 3, 4)
+    out = body("nearest_interp")(x, Scale=torch.tensor(factors), out_h=-1, out_w=-1)
+    assert out.shape == (1, 1, 6, 8)
+
+
+def test_no_factor_is_refused() -> None:
+    with pytest.raises(EnforceNotMet, match="Scale has no element"):
+        body("bilinear_interp")(IMAGE.reshape(1, 1, 3, 4), Scale=torch.zeros(0))

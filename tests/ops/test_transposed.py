@@ -66,3 +66,12 @@ def test_an_output_of_no_elements_is_refused(padding: int) -> None:
     attrs = {"strides": [1, 1], "paddings": [padding, 1], "dilations": [1, 1], "groups": 1}
     with pytest.raises(EnforceNotMet, match="would have the size"):
         run_op("conv2d_transpose", {"Input": x, "Filter": kernel}, attrs)
+
+
+@pytest.mark.parametrize("size", [(14, 15), (15, 17)])
+def test_a_size_that_no_stride_gives_is_refused(size: tuple[int, int]) -> None:
+    x, kernel = torch.zeros(1, 2, 8, 8), torch.zeros(2, 3, 3, 3)
+    attrs = {"strides": (2, 2), "paddings": (1, 1)}
+    assert conv_transpose(x, kernel, output_size=(15, 16), **attrs).shape[2:] == (15, 16)
+    with pytest.raises(EnforceNotMet, match=r"gives \[15, 15\] to \[16, 16\]"):
+        conv_transpose(x, kernel, output_size=size, **attrs)

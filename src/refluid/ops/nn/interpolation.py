@@ -24,7 +24,11 @@ def _sizes(
     SizeTensor: list[Tensor] | None,
     Scale: Tensor | None,
 ) -> list[int]:
-    """Sizes of the result: by tensors, by a factor (in single precision), or by the attributes."""
+    """Sizes of the result: by tensors, by a factor (in single precision), or by the attributes.
+
+    Of a tensor of several factors, such as a converted model has for each dimension, Fluid takes
+    the first for all sizes.
+    """
     if SizeTensor:
         return integers(given, None, SizeTensor)
     if OutSize is not None:
@@ -32,7 +36,9 @@ def _sizes(
     if Scale is not None:
         if Scale.is_meta:
             return [unknown() for _ in given]
-        scale = float(Scale.item())
+        if not Scale.numel():
+            raise EnforceNotMet("Scale has no element, but has to have a factor")
+        scale = float(Scale.flatten()[0].item())
     if scale <= 0:
         return list(given)
     return [int(np.float32(size) * np.float32(scale)) for size in x.shape[2:]]

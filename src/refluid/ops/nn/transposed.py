@@ -54,7 +54,27 @@ def _geometry(
             f"would have the size {list(output_size or made)}: paddings {list(paddings)} leave none"
         )
     added = [wanted - one for wanted, one in zip(output_size or made, made, strict=True)]
+    if not x.is_meta:  # where it is, sizes may be unknown
+        _require_reached(output_size, sizes, kernel, strides, made)
     return common, added, dilations, cut
+
+
+def _require_reached(
+    wanted: Sequence[int],
+    sizes: Sequence[int],
+    kernel: Tensor,
+    strides: Sequence[int],
+    made: Sequence[int],
+) -> None:
+    """A given size is one of those that a convolution would bring back to `sizes`."""
+    most = [one + stride - 1 for one, stride in zip(made, strides, strict=True)]
+    if any(
+        not low <= one <= high for low, one, high in zip(made, wanted or made, most, strict=True)
+    ):
+        raise EnforceNotMet(
+            f"output_size is {list(wanted)}, but a transposed convolution of {list(sizes)} by "
+            f"{list(kernel.shape[2:])} with strides {list(strides)} gives {list(made)} to {most}"
+        )
 
 
 def _whole_groups(x: Tensor, kernel: Tensor, groups: int) -> tuple[Tensor, Tensor]:

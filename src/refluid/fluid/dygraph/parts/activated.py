@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.build import op
+from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 
 
@@ -14,7 +15,25 @@ def several(value: int | Sequence[int], count: int) -> list[int]:
     return [value] * count if isinstance(value, int) else list(value)
 
 
-class Activated(Layer):
+class Following(Layer):
+    """A layer whose operator does what is set on the layer later, under Fluid's names.
+
+    _followed: the operator's attribute for each of these names, `_stride` being `strides`.
+    """
+
+    _followed: ClassVar[dict[str, str]] = {}
+    _options: dict[str, Any]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self._followed and "_options" in vars(self):
+            self._follow(self._followed[name], value)
+
+    def _follow(self, attribute: str, value: Any) -> None:
+        self._options = KeptAttributes(self._options | {attribute: value})
+
+
+class Activated(Following):
     """A layer whose result gets a bias and an activation."""
 
     def __init__(self, dtype: Any, act: str | None, name_scope: str | None = None) -> None:

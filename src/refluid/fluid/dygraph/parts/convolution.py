@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.build import op
 from refluid.eager import KeptAttributes
@@ -28,6 +28,13 @@ class _Convolution(Activated):
     """A convolution over `rank` dimensions."""
 
     rank = 2
+    _followed: ClassVar[dict[str, str]] = {
+        "_stride": "strides",
+        "_padding": "paddings",
+        "_dilation": "dilations",
+        "_groups": "groups",
+        "_use_cudnn": "use_cudnn",
+    }
 
     def __init__(
         self,
@@ -53,7 +60,9 @@ class _Convolution(Activated):
             raise ValueError("num_channels must be divisible by groups.")
         sizes = several(filter_size, self.rank)
         # Fluid's names, which layers made of these read.
-        self._num_channels, self._num_filters, self._filter_size = num_channels, num_filters, sizes
+        self._num_channels, self._num_filters = num_channels, num_filters
+        self._filter_size, self._use_cudnn = filter_size, use_cudnn
+        self._param_attr, self._bias_attr = param_attr, bias_attr
         self._stride, self._padding = several(stride, self.rank), several(padding, self.rank)
         self._dilation = several(dilation, self.rank)
         options = {
@@ -93,9 +102,14 @@ class _Transposed(_Convolution):
 class Conv2D(_Convolution):
     """2-D convolution of (N, C, H, W), as `fluid.layers.conv2d` with parameters of its own."""
 
+    @property
+    def _l_type(self) -> str:
+        """Its operator, by the name that layers derived from this one read."""
+        return "depthwise_conv2d" if self._alone else "conv2d"
+
     def forward(self, input: Any) -> Any:
         """The convolution of (N, C, H, W)."""
-        return self._convolved("depthwise_conv2d" if self._alone else "conv2d", input)
+        return self._convolved(self._l_type, input)
 
 
 @scoped(_CONVOLVED, num_channels=channels)
@@ -135,10 +149,14 @@ class Conv2DTranspose(_Transposed):
         )
         self._output_size = [] if output_size is None else several(output_size, 2)
 
+    @property
+    def _op_type(self) -> str:
+        """Its operator, by the name that layers derived from this one read."""
+        return "depthwise_conv2d_transpose" if self._alone else "conv2d_transpose"
+
     def forward(self, input: Any) -> Any:
         """The transposed convolution of (N, C, H, W)."""
-        type = "depthwise_conv2d_transpose" if self._alone else "conv2d_transpose"
-        return self._convolved(type, input, output_size=self._output_size)
+        return self._convolved(self._op_type, input, output_size=self._output_size)
 
 
 @scoped(_TRANSPOSED, num_channels=channels)

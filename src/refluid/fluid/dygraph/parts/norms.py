@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.build import op
 from refluid.eager import KeptAttributes
@@ -23,6 +23,14 @@ from refluid.fluid.param_attr import ParamAttr
 @scoped("num_channels act is_test momentum epsilon param_attr bias_attr dtype data_layout")
 class BatchNorm(Activated):
     """Batch normalisation, as `fluid.layers.batch_norm` with parameters of its own."""
+
+    _followed: ClassVar[dict[str, str]] = {
+        f"_{name}": name
+        for name in (
+            *("momentum", "epsilon", "data_layout"),
+            *("use_global_stats", "trainable_statistics"),
+        )
+    }
 
     def __init__(
         self,
@@ -64,16 +72,17 @@ class BatchNorm(Activated):
             made.stop_gradient = True
             setattr(self, name, made)
         self._is_test, self._in_place = is_test, in_place
+        self._param_attr, self._bias_attr = param_attr, bias_attr
+        self._momentum, self._epsilon, self._data_layout = momentum, epsilon, data_layout
+        self._use_global_stats = use_global_stats
         self._trainable_statistics = trainable_statistics
-        options = {
-            "momentum": momentum,
-            "epsilon": epsilon,
-            "data_layout": data_layout,
-            "use_global_stats": use_global_stats,
-            "trainable_statistics": trainable_statistics,
-        }
-        self._options = KeptAttributes(options | {"is_test": False})
+        options = {kept: getattr(self, name) for name, kept in self._followed.items()}
         self._testing = KeptAttributes(options | {"is_test": True})
+        self._options = KeptAttributes(options | {"is_test": False})
+
+    def _follow(self, attribute: str, value: Any) -> None:
+        super()._follow(attribute, value)
+        self._testing = KeptAttributes(self._testing | {attribute: value})
 
     def forward(self, input: Any) -> Any:
         """The normalised input; the moving statistics follow it while the layer trains."""
@@ -117,7 +126,8 @@ class LayerNorm(Activated):
         one = isinstance(normalized_shape, int)
         sizes: Any = [normalized_shape] if one else normalized_shape
         self._normalized_shape: list[int] = list(sizes)
-        self._epsilon = epsilon
+        self._epsilon, self._scale, self._shift = epsilon, scale, shift
+        self._param_attr, self._bias_attr = param_attr, bias_attr
         size = [math.prod(self._normalized_shape)]
         self.weight = self.bias = None
         if scale:
@@ -158,6 +168,7 @@ class GroupNorm(Activated):
         if data_layout != "NCHW":
             raise ValueError("unsupported data layout:" + data_layout)
         super().__init__(dtype, act)
+        self._param_attr, self._bias_attr = param_attr, bias_attr
         self._options = {"epsilon": epsilon, "groups": groups}
         self.weight = self.create_parameter(
             [channels], param_attr or False, dtype, default_initializer=Constant(1.0)
@@ -184,6 +195,7 @@ class InstanceNorm(Layer):
         assert bias_attr is not False, "bias_attr should not be False in InstanceNorm."
         super().__init__(dtype=dtype)
         self._epsilon = epsilon
+        self._param_attr, self._bias_attr = param_attr, bias_attr
         size = [num_channels]
         self.scale = self.create_parameter(
             size, param_attr, dtype, default_initializer=Constant(1.0)

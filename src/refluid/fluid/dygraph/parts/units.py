@@ -68,6 +68,8 @@ class Embedding(Layer):
         first = -1 if padding_idx is None else padding_idx
         if padding_idx is not None and padding_idx < 0:
             first = size[0] + padding_idx
+        self._size, self._param_attr, self._padding_idx = size, param_attr, first
+        self._is_sparse, self._is_distributed = is_sparse, is_distributed
         self._options = {
             "is_sparse": is_sparse,
             "is_distributed": is_distributed,
