@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from refluid.eager import VarBase
 from refluid.fluid.dygraph.parts.schedules import LearningRateDecay, number_of
 
 
@@ -56,9 +55,8 @@ class ReduceLROnPlateau(LearningRateDecay):
             *("cooldown_counter", "best_loss", "num_bad_epochs", "epoch_num", "learning_rate")
         ]
 
-    def __call__(self) -> VarBase:
-        """The rate, a variable of shape (1,)."""
-        return self.create_lr_var(number_of(self.learning_rate))
+    def _refluid_next(self) -> float:
+        return number_of(self.learning_rate)
 
     def step(self, loss: Any) -> None:  # type: ignore[override]
         """An epoch is over, with this measure: a variable of shape (1,)."""
@@ -104,9 +102,8 @@ class _LearningRateEpochDecay(LearningRateDecay):
     def _state_keys(self) -> None:
         self.keys = ["epoch_num", "learning_rate"]
 
-    def __call__(self) -> VarBase:
-        """The rate of epoch `epoch_num`, a variable of shape (1,)."""
-        return self.create_lr_var(self.learning_rate)
+    def _refluid_next(self) -> float:
+        return self.learning_rate
 
     def epoch(self, epoch: int | None = None) -> None:
         """An epoch is over, or that of this number begins."""

@@ -28,7 +28,11 @@ class LearningRateDecay:
 
     def __call__(self) -> VarBase:
         """The rate of step `step_num`, a variable of shape (1,); the next call is of the next."""
-        rate = self.create_lr_var(self._refluid_rate())
+        return self.create_lr_var(self._refluid_next())
+
+    def _refluid_next(self) -> float:
+        """What a call gives, as a number: optimizers need no variable."""
+        rate = self._refluid_rate()
         self.step_num += self.step_size
         return rate
 
