@@ -130,6 +130,33 @@ def test_hooks_see_gradients_as_in_dygraph(when: str) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)
 
 
+class Computed(dygraph.ExponentialDecay):
+    """A user's schedule, which computes with variables."""
+
+    def step(self) -> Any:
+        return layers.scale(super().step(), 1.5)
+
+
+@pytest.mark.parametrize("kind", [fluid.optimizer.SGD, fluid.optimizer.Adagrad])
+def test_schedules_that_run_operators_lose_no_update(kind: Any) -> None:
+    found = []
+    for enabled in (True, False):
+        dygraph.ProgramTranslator().enable(enabled)
+        with dygraph.guard():
+            loop = Loop(4)
+            optimizer = kind(Computed(0.1, 3, 0.8), parameter_list=loop.net.parameters())
+            for _ in range(9):
+                loss = loop.net(*loop.feed(4))[0]
+                loss.backward()
+                pairs = optimizer.minimize(loss)[1]
+                loop.net.clear_gradients()
+            assert len(pairs) > 2
+            found.append([one.numpy() for one in loop.net.parameters()])
+    dygraph.ProgramTranslator().enable(True)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)
+
+
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
     for name in ("run_whole", "happen"):
