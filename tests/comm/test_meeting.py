@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import re
 import threading
 import time
 from typing import Any
@@ -35,7 +36,9 @@ def test_a_member_that_leaves_is_an_error_for_those_who_wait() -> None:
     none, *others = as_processes(3, work)
     assert none is None
     for error in others:
-        assert isinstance(error, PeerFailed) and "trainer 0 of 3 went away" in str(error)
+        assert isinstance(error, PeerFailed)
+        # The other one may be seen to go as well, because it had the same error first.
+        assert re.match(r"trainers? 0(, [12])? of 3 went away", str(error)), str(error)
 
 
 def test_a_member_that_does_nothing_is_an_error_after_a_while() -> None:
