@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import re
+import socket
 import threading
 import time
 from typing import Any
