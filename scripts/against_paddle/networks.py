@@ -10,7 +10,7 @@ import numpy as np
 
 from refluid.core.lod import offsets_to_lengths
 from refluid.core.values import LoDTensor
-from scripts.against_paddle.case import Array, Case, Outcome, Tensor
+from scripts.against_paddle.case import Case, Outcome, Tensor
 from scripts.against_paddle.known import FIRST_STEP_ONLY, LACKING
 from tests.fuzzing import values
 from tests.fuzzing.judging import TIMES
@@ -74,7 +74,8 @@ def _outcome(spec: Spec, built: Built, start: State, kept: Sequence[str]) -> Out
     refused = next((one for one in trace.steps if isinstance(one, str)), "")
     if refused:
         return Outcome(error=refused)
-    found, apart = _results(trace, kept), [0.0] * len(_results(trace, kept))
+    found = _results(trace, kept)
+    apart = [0.0] * len(found)
     for number in range(_NUDGES):
         way = replace(_WAY, nudged=(1e-6, number))
         nudged = _run(spec, built, _moved(start, number), way)
@@ -115,12 +116,8 @@ def _apart(one: Tensor | None, other: Tensor | None) -> float:
         return 0.0
     if one[0].shape != other[0].shape:
         return float("inf")
-    return _distance(one[0], other[0])
-
-
-def _distance(one: Array, other: Array) -> float:
     with np.errstate(all="ignore"):
-        apart = np.abs(one.astype("float64") - other.astype("float64"))
+        apart = np.abs(one[0].astype("float64") - other[0].astype("float64"))
     return float(np.nan_to_num(apart, nan=0.0).max(initial=0.0))
 
 

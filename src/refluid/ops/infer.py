@@ -78,8 +78,10 @@ def share_lod_level(definition: OperatorDef, op: Operator) -> None:
         for position, name in enumerate(names):
             giver = definition.lod_source(op, slot, position)
             source = op.block.find_var_recursive(giver) if giver else None
+            if source is None:
+                continue
             var = op.block.var_recursive(name)
-            if source is not None and not var.persistable:
+            if not var.persistable:
                 var.lod_level = source.lod_level
 
 
