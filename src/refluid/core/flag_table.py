@@ -105,6 +105,11 @@ _EFFECTIVE: list[_Row] = [
         "in dygraph, weights taken often are brought in MKL's order once (refluid only)",
     ),
     (
+        "refluid_unrolled_loops",
+        True,
+        "loops of StaticRNN are recorded as the kernels of all their steps (refluid only)",
+    ),
+    (
         "refluid_rounded_products",
         True,
         "oneDNN's products of many sizes are computed with few, as each keeps code (refluid only)",

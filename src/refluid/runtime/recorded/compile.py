@@ -7,6 +7,7 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -27,6 +28,11 @@ _HOPELESS = 8
 # torch's own kernels for these are the fastest there are, and write to what they are given; of
 # oneDNN's products TorchInductor takes only those by constants. Lookups say which id is no row.
 _LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding")
+
+# Longer runs, of loops over time steps, are cut at products and where the number of a step is used,
+# so that what repeats is compiled once.
+_LONG = 256
+_CUT = frozenset({"mm", "addmm", "bmm", "baddbmm", "select"})
 
 CompiledFunction = Callable[..., Any]
 Compiler = Callable[[GraphModule, list[Tensor], list[Tensor]], CompiledFunction]
@@ -77,14 +83,32 @@ def compile_steps(
     """
     failures: list[Exception] = []
     later, done = _Later(), list[list[Part | Compiled]]()
+    once = _once(compiler)
     for run in reversed(_runs(steps)):
-        done.append(_tried(run, later, compiler, failures))
+        done.append(_tried(run, later, once, failures))
         later.precede(run)
     if failures and not any(isinstance(one, Compiled) for part in done for one in part):
         raise failures[0]
     if failures:
         _log.info("a part of a step stays recorded; it could not be compiled: %s", failures[0])
     return [one for part in reversed(done) for one in part]
+
+
+def _once(compiler: Compiler) -> Compiler:
+    """The compiler, which is asked once for graphs that are equal, of tensors that lie alike."""
+    made: dict[Any, CompiledFunction] = {}
+
+    def compile_once(module: GraphModule, ins: list[Tensor], outs: list[Tensor]) -> Any:
+        key = str(module.graph), *map(_lie, (*ins, *outs))
+        if key not in made:
+            made[key] = compiler(module, ins, outs)
+        return made[key]
+
+    return compile_once
+
+
+def _lie(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
 def _tried(
@@ -122,7 +146,19 @@ def _runs(steps: Sequence[Part]) -> list[list[Any]]:
         else:
             runs.append([step])
         together = joins
-    return runs
+    return [part for run in runs for part in (_cut(run) if len(run) > _LONG else [run])]
+
+
+def _cut(run: list[Any]) -> list[list[Any]]:
+    """The run in parts: kernels at which it is cut, and what lies between two of them."""
+    parts: list[list[Any]] = []
+    for alone, found in groupby(run, _cuts):
+        parts += [[kernel] for kernel in found] if alone else [list(found)]
+    return parts
+
+
+def _cuts(kernel: Kernel) -> bool:
+    return kernel.func.overloadpacket.__name__ in _CUT
 
 
 def _is_left(step: Part) -> bool:
@@ -160,7 +196,9 @@ def _module(
     bound: AbstractSet[int],
 ) -> GraphModule:
     graph = Graph()
-    nodes: dict[Value, Node] = {value: graph.placeholder(value.name) for value in ins}
+    nodes: dict[Value, Node] = {
+        value: graph.placeholder(f"given{number}") for number, value in enumerate(ins)
+    }
 
     def leaf(one: Any) -> Any:
         return nodes[one] if isinstance(one, Value) else one

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from refluid.analysis.placeholders import is_placeholder
 from refluid.analysis.uses import Key
 from refluid.core.scope import Cell
 from refluid.kernels.watching import LACKING
@@ -24,6 +25,7 @@ from refluid.runtime.recorded.settled import (
     settles,
 )
 from refluid.runtime.recorded.trace import Reads, TracedKernels, Values
+from refluid.runtime.recorded.unrolled import belongs_to_steps
 from refluid.runtime.steps import Call, Compound, Free, Pause, Return, Step
 from refluid.runtime.trees import COMM, FED, FED_LODS, Name
 
@@ -55,6 +57,7 @@ class _RecordedLine:
 
     line: Line
     kernels: list[Kernel] | None
+    unrolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,16 @@ def _prepared(code: Code, step: Step, line: int) -> PreparedStep:
 
 
 class StepRecorder:
-    """Executes the steps of a plan, watching each. body: these, if known."""
+    """Executes the steps of a plan, watching each. body: these, if known.
 
-    def __init__(self, code: Code, body: list[PreparedStep] | None = None) -> None:
-        self.code = code
+    unrolls: loops over time steps are recorded as the kernels of all steps. conflicts: a line needs
+    what such a loop would have made, so that it has to be recorded as the line it is.
+    """
+
+    def __init__(
+        self, code: Code, body: list[PreparedStep] | None = None, *, unrolls: bool = False
+    ) -> None:
+        self.code, self.unrolls, self.conflicts = code, unrolls, False
         self.body = prepared(code) if body is None else body
         self.namespace: dict[str, Any] = dict(code.source.constants)
         self.values = Values()
@@ -164,7 +173,9 @@ class StepRecorder:
     def _step(self, one: PreparedStep) -> None:
         step, op = one.step, one.step.op
         before = {name: self.bound[name] for name in one.loads if name in self.bound}
-        traced = not one.outside and self._may_trace(step, before)
+        unrolled = self.unrolls and belongs_to_steps(step, self.namespace)
+        traced = not one.outside and self._are_known(before)
+        traced = traced and (unrolled or self._may_trace(step))
         kernels = TracedKernels(self.values, "" if traced else "is a line")
         random = self.namespace["random"]
         random.seeded = False
@@ -174,7 +185,7 @@ class StepRecorder:
             kernel.op = op
         if random.seeded:
             kernels.refused = "draws the same random numbers in every step"
-        reason = kernels.refused or self._unknown(one.stores)
+        reason = kernels.refused or self._unknown(one.stores, unrolled)
         if reason and traced:
             self.refused[reason] = self.refused.get(reason, 0) + 1
         line = Line(step, before, {})
@@ -185,7 +196,7 @@ class StepRecorder:
         if kernels.refused and op is not None:  # who knows what it wrote
             touched = (*line.loads.values(), *line.stores.values())
             self.values.doubt({value.storage for value in touched})
-        self._keep(line, None if reason else kernels.kernels)
+        self._keep(line, None if reason else kernels.kernels, unrolled)
 
     def _given(self, one: PreparedStep, step: Pause, given: tuple[Any, ...]) -> None:
         """What came back from a pause: tensors that nobody has seen, of shapes as handed out."""
@@ -195,16 +206,16 @@ class StepRecorder:
         line.stores = self._made(line, one, settled=all(v.settled for v in before.values()))
         self._keep(line)
 
-    def _unknown(self, stores: tuple[Name, ...]) -> str:
+    def _unknown(self, stores: tuple[Name, ...], unrolled: bool) -> str:
         """Why a traced step's results cannot be told from its kernels; "" if they can."""
         for name in stores:
             thing = self.namespace.get(name)
             if isinstance(thing, Tensor):
                 if self.values.find(thing) is None:
                     return "makes a tensor that no kernel made"
-                if self.values.is_kept(thing):
+                if self.values.is_kept(thing) and not (unrolled and is_placeholder(thing)):
                     return "gives away a constant, which others may write to"
-            elif thing is not None and not isinstance(thing, pairing.Taped):
+            elif thing is not None and not (unrolled or isinstance(thing, pairing.Taped)):
                 return f"makes a {type(thing).__name__}"
         return ""
 
@@ -242,12 +253,15 @@ class StepRecorder:
             if value.constant is not None:
                 line.stores[name] = self.values.made_anew(self.namespace[name])
 
-    def _keep(self, line: Line, kernels: list[Kernel] | None = None) -> None:
-        kept = _RecordedLine(line, kernels)
+    def _keep(
+        self, line: Line, kernels: list[Kernel] | None = None, unrolled: bool = False
+    ) -> None:
+        kept = _RecordedLine(line, kernels, unrolled)
         if kernels is None:
             # What reads autograd's recording of an operator needs that operator's own line.
             for value in line.loads.values():
                 if value in self.tapes:
+                    self.conflicts |= self.tapes[value].unrolled and not value.plain
                     self.tapes[value].kernels = None
         else:
             self.tapes |= {value: kept for value in line.stores.values() if value.storage is None}
@@ -258,11 +272,12 @@ class StepRecorder:
         self.bound.update(made)
         self.last.update(made)
 
-    def _may_trace(self, step: Step, before: dict[Name, Value]) -> bool:
+    def _may_trace(self, step: Step) -> bool:
         if isinstance(step, Compound) or step.op is None:
             return False
-        if not is_pure(step.op) or not self._calls_plainly(step):
-            return False
+        return is_pure(step.op) and self._calls_plainly(step)
+
+    def _are_known(self, before: dict[Name, Value]) -> bool:
         return all(
             value.settled and (value.storage is not None or value.plain or value in self.tapes)
             for value in before.values()

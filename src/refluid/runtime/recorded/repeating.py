@@ -14,6 +14,7 @@ from refluid.ops.effects import OUTSIDE
 from refluid.ops.registry import facts_of, find
 from refluid.runtime.recorded.graph import Compiled, Line, Part, Value
 from refluid.runtime.recorded.settled import is_pure, source_of
+from refluid.runtime.recorded.unrolled import counts_steps
 from refluid.runtime.steps import Bind, Call, Clear, For, Free, Load, Return, Step, Store, While
 
 # Steps that compute nothing.
@@ -41,17 +42,10 @@ def _lies_on(device: torch.device, value: Value) -> bool:
 def _repeats(step: Step) -> bool:
     """Whether it does the same whenever it is run on tensors of the same shapes."""
     if isinstance(step, For | While):
-        return _counts_steps(step) and all(_repeats(one) for body in step.bodies for one in body)
+        return counts_steps(step.op) and all(_repeats(one) for body in step.bodies for one in body)
     if type(step) is not Call:
         return isinstance(step, _MOVES)
-    return _counts_steps(step) or _is_kernels(step)
-
-
-def _counts_steps(step: Step) -> bool:
-    """Whether it belongs to a loop over as many time steps as its inputs have."""
-    definition = find(step.op.type) if step.op is not None else None
-    nested = definition.nested if definition else None
-    return nested is not None and bool(nested.stacked)
+    return counts_steps(step.op) or _is_kernels(step)
 
 
 def _is_kernels(step: Call) -> bool:

@@ -80,6 +80,7 @@ class Tiers:
         self._compiles = compiles and not pauses
         self._pauses = pauses
         self._begun = 0
+        self._unrolls = True
         self._body: list[PreparedStep] | None = None
         self._flags = flags.state()
         self._now = _Made(code)
@@ -142,7 +143,7 @@ class Tiers:
         """Runs one step, operator by operator, and keeps a recording of it."""
         start = time.perf_counter()
         code = self.interpreted
-        recorder = self._recorder()
+        recorder = self._recorder(unrolls=self._unrolls)
         try:
             recorder.check(feeds, cells)
         except Refused as error:
@@ -150,6 +151,9 @@ class Tiers:
             return code.step(feeds, cells, levels)
         with without_collections():
             results = self._recorded_run(recorder, feeds, cells, levels)
+            if recorder.conflicts:
+                self._unrolls = False
+                return results
             self._keep(recorder, feeds, cells)
         seconds, shapes = time.perf_counter() - start, [list(feed.shape) for feed in feeds]
         _log.info("recorded a step for feeds of shapes %s in %.2f s", shapes, seconds)
@@ -207,9 +211,10 @@ class Tiers:
             self._now.current = self._now.tables.add(recorder.recording, feeds, cells)
         return results
 
-    def _recorder(self) -> StepRecorder:
+    def _recorder(self, *, unrolls: bool = False) -> StepRecorder:
         """A new one; the plan is prepared once."""
-        recorder = StepRecorder(self.interpreted, self._body)
+        unrolls = unrolls and bool(flags.value("refluid_unrolled_loops"))
+        recorder = StepRecorder(self.interpreted, self._body, unrolls=unrolls)
         self._body = recorder.body
         return recorder
 
