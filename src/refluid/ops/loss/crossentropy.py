@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ir.operator import Operator
+from refluid.kernels.softmax import softmax_with_top
 from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, gradient, operator
@@ -163,9 +164,7 @@ def softmax_with_cross_entropy(
             return None, log.mul_(Label).sum(axis, keepdim=True).neg_()
         index, ignored = _hard(log.dim(), Label, ignore_index)
         return None, _without(log.gather(axis, index).neg_(), ignored)
-    softmax = torch.softmax(Logits, axis)
-    # The largest logit less its log(softmax), a number close to 0, is the log of all exponentials.
-    top, rest = Logits.amax(axis, True), softmax.amax(axis, True).log_()
+    softmax, top, rest = softmax_with_top(Logits, axis)
     if soft_label:
         gap = (top - Logits).sub_(rest)
         return softmax, torch.linalg.vecdot(gap, Label.to(gap.dtype), dim=axis).unsqueeze(axis)

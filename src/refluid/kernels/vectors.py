@@ -1,0 +1,171 @@
+"""Vectors of float32 in compiled loops: what LLVM doesn't make of a plain loop, since it would have
+to add in another order, or has no function of vectors for.
+
+A vector has as many lanes as the widest registers; on narrower ones LLVM takes several for it. The
+last elements of a row, fewer than a vector's, are loaded and stored by a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from refluid.kernels.by_numba import intrinsic
+
+LANES = 16
+# exp(x) = 2**n * exp(x - n * log 2), the latter by a polynomial; log 2 in two parts, of which n
+# times the first is exact. Adding and taking away _ROUNDING leaves the nearest whole number.
+_LOG2_E, _LOG2_HIGH, _LOG2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
+_ROUNDING = 1.5 * 2**23
+_POLYNOMIAL = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2)
+_POLYNOMIAL += (1.6666665459e-1, 5.0000001201e-1)
+_LEAST = -104.0  # exp of less is 0
+_BIAS, _FRACTION = 127, 23
+
+
+class _Writer:
+    """LLVM's code of vectors, at the place of a builder."""
+
+    def __init__(self, ir: Any, numba: Any, builder: Any) -> None:
+        self.ir, self.builder, self._get = ir, builder, numba.cgutils.get_or_insert_function
+        self.number, self.word, self.size = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+        self.type = ir.VectorType(self.number, LANES)
+        self.words = ir.VectorType(self.word, LANES)
+        self._mask = ir.VectorType(ir.IntType(1), LANES)
+
+    def all(self, value: float) -> Any:
+        """A number in all lanes."""
+        return self.ir.Constant(self.type, [value] * LANES)
+
+    def spread(self, value: Any, kind: Any) -> Any:
+        """A value in all lanes of a vector of that type."""
+        empty, first = self.ir.Constant(kind, self.ir.Undefined), self.word(0)
+        one = self.builder.insert_element(empty, value, first)
+        return self.builder.shuffle_vector(one, empty, self.ir.Constant(self.words, [0] * LANES))
+
+    def mask(self, left: Any) -> Any:
+        """The lanes before the number of elements that are left."""
+        lanes = self.ir.Constant(self.words, [*range(LANES)])
+        few = self.builder.select(
+            self.builder.icmp_signed("<", left, self.size(LANES)), left, self.size(LANES)
+        )
+        count = self.spread(self.builder.trunc(few, self.word), self.words)
+        return self.builder.icmp_signed("<", lanes, count)
+
+    def call(self, name: str, result: Any, *given: Any) -> Any:
+        kind = self.ir.FunctionType(result, [one.type for one in given])
+        return self.builder.call(self._get(self.builder.module, kind, name), given)
+
+    def load(self, place: Any, mask: Any, otherwise: Any) -> Any:
+        name = f"llvm.masked.load.v{LANES}f32.p0"
+        return self.call(name, self.type, place, self.word(4), mask, otherwise)
+
+    def store(self, value: Any, place: Any, mask: Any) -> None:
+        name = f"llvm.masked.store.v{LANES}f32.p0"
+        self.call(name, self.ir.VoidType(), value, place, self.word(4), mask)
+
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        return self.call(f"llvm.fmuladd.v{LANES}f32", self.type, a, b, c)
+
+    def reduced(self, how: str, lanes: Any) -> Any:
+        """The sum of all lanes (fadd), or the greatest one (fmax)."""
+        given = (self.number(-0.0), lanes) if how == "fadd" else (lanes,)
+        return self.call(f"llvm.vector.reduce.{how}.v{LANES}f32", self.number, *given)
+
+    def exp(self, x: Any) -> Any:
+        """exp of numbers up to 0, and of NaN."""
+        builder, all_, multiply_add = self.builder, self.all, self.multiply_add
+        small = builder.fcmp_ordered("<", x, all_(_LEAST))
+        x = builder.select(small, all_(_LEAST), x)
+        shifted = multiply_add(x, all_(_LOG2_E), all_(_ROUNDING))
+        whole = builder.fsub(shifted, all_(_ROUNDING))
+        rest = multiply_add(whole, all_(-_LOG2_HIGH), x)
+        rest = multiply_add(whole, all_(-_LOG2_LOW), rest)
+        found = all_(_POLYNOMIAL[0])
+        for one in _POLYNOMIAL[1:]:
+            found = multiply_add(found, rest, all_(one))
+        found = multiply_add(builder.fmul(found, rest), rest, rest)
+        found = builder.fadd(found, all_(1.0))
+        # By two factors: the least results, which are subnormal, have an exponent no number has.
+        real = builder.select(builder.fcmp_ordered("ord", x, x), whole, all_(0.0))
+        count = builder.fptosi(real, self.words)
+        half = builder.ashr(count, self._words(1))
+        for one in (half, builder.sub(count, half)):
+            found = builder.fmul(found, self._power(one))
+        return builder.select(small, all_(0.0), found)
+
+    def _power(self, exponents: Any) -> Any:
+        """2 to the power of whole numbers."""
+        builder = self.builder
+        bits = builder.shl(builder.add(exponents, self._words(_BIAS)), self._words(_FRACTION))
+        return builder.bitcast(bits, self.type)
+
+    def _words(self, value: int) -> Any:
+        return self.ir.Constant(self.words, [value] * LANES)
+
+
+Step = Callable[[_Writer, list[Any], Any, Any, Any], Any]
+
+
+def _of_row(start: float, step: Step, end: str) -> Any:
+    """A function of two arrays of float32, of the first of a row's elements in them, of how many it
+    has, and of a number, for compiled loops.
+
+    It gives what `end` makes of lanes, of which each is `start` and then what `step` makes of it:
+    of the places in both arrays, a mask, the lanes so far, and the number in all lanes.
+    """
+
+    def write(ir: Any, numba: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            to, get = _Writer(ir, numba, builder), context.make_array
+            *arrays, first, count, number = given
+            begins = [
+                builder.gep(get(kind)(context, builder, one).data, [first])
+                for kind, one in zip(signature.args[:2], arrays, strict=True)
+            ]
+            spread, kept = to.spread(number, to.type), numba.cgutils.alloca_once(builder, to.type)
+            builder.store(to.all(start), kept)
+            vectors = builder.sdiv(builder.add(count, to.size(LANES - 1)), to.size(LANES))
+            with numba.cgutils.for_range(builder, vectors) as loop:
+                place = builder.mul(loop.index, to.size(LANES))
+                places = [
+                    builder.bitcast(builder.gep(one, [place]), to.type.as_pointer())
+                    for one in begins
+                ]
+                mask = to.mask(builder.sub(count, place))
+                builder.store(step(to, places, mask, builder.load(kept), spread), kept)
+            return to.reduced(end, builder.load(kept))
+
+        def typed(_typing: Any, x: Any, out: Any, first: Any, count: Any, number: Any) -> Any:
+            return numba.types.float32(x, out, first, count, number), generate
+
+        return typed
+
+    return intrinsic(write)
+
+
+def _higher(to: _Writer, places: list[Any], mask: Any, highest: Any, _number: Any) -> Any:
+    found = to.load(places[0], mask, to.all(float("-inf")))
+    return to.call(f"llvm.maxnum.v{LANES}f32", to.type, highest, found)
+
+
+def _exponential(to: _Writer, places: list[Any], mask: Any, total: Any, number: Any) -> Any:
+    given = to.load(places[0], mask, to.all(float("-inf")))
+    found = to.exp(to.builder.fsub(given, number))
+    found = to.builder.select(mask, found, to.all(0.0))
+    to.store(found, places[1], mask)
+    return to.builder.fadd(total, found)
+
+
+def _multiplied(to: _Writer, places: list[Any], mask: Any, lanes: Any, number: Any) -> Any:
+    given = to.load(places[0], mask, to.all(0.0))
+    to.store(to.builder.fmul(given, number), places[1], mask)
+    return lanes
+
+
+# highest(x, x, first, count, 0): the greatest of `count` elements; NaN only where all of them are.
+highest = _of_row(float("-inf"), _higher, "fmax")
+# exponentials(x, out, first, count, top): out = exp(x - top), of x up to top; gives their sum.
+exponentials = _of_row(0.0, _exponential, "fadd")
+# multiplied(x, out, first, count, by): out = x * by.
+multiplied = _of_row(0.0, _multiplied, "fmax")
