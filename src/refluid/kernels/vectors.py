@@ -17,7 +17,12 @@ LANES = 16
 # times the first is exact. Adding and taking away _ROUNDING leaves the nearest whole number.
 _LOG2_E, _LOG2_HIGH, _LOG2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _ROUNDING = 1.5 * 2**23
-_POLYNOMIAL = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2)
+_POLYNOMIAL: tuple[float, ...] = (
+    1.9875691500e-4,
+    1.3981999507e-3,
+    8.3334519073e-3,
+    4.1665795894e-2,
+)
 _POLYNOMIAL += (1.6666665459e-1, 5.0000001201e-1)
 _LEAST = -104.0  # exp of less is 0
 _BIAS, _FRACTION = 127, 23
@@ -104,14 +109,14 @@ class _Writer:
         return self.ir.Constant(self.words, [value] * LANES)
 
 
-Step = Callable[[_Writer, list[Any], Any, Any, Any], Any]
+EachVector = Callable[[_Writer, list[Any], Any, Any, Any], Any]
 
 
-def _of_row(start: float, step: Step, end: str) -> Any:
+def _of_row(start: float, each: EachVector, end: str) -> Any:
     """A function of two arrays of float32, of the first of a row's elements in them, of how many it
     has, and of a number, for compiled loops.
 
-    It gives what `end` makes of lanes, of which each is `start` and then what `step` makes of it:
+    It gives what `end` makes of lanes, of which each is `start` and then what `each` makes of it:
     of the places in both arrays, a mask, the lanes so far, and the number in all lanes.
     """
 
@@ -133,7 +138,7 @@ def _of_row(start: float, step: Step, end: str) -> Any:
                     for one in begins
                 ]
                 mask = to.mask(builder.sub(count, place))
-                builder.store(step(to, places, mask, builder.load(kept), spread), kept)
+                builder.store(each(to, places, mask, builder.load(kept), spread), kept)
             return to.reduced(end, builder.load(kept))
 
         def typed(_typing: Any, x: Any, out: Any, first: Any, count: Any, number: Any) -> Any:

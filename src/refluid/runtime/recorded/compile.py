@@ -32,7 +32,10 @@ _LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", 
 # Longer runs, of loops over time steps, are cut at products and where the number of a step is used,
 # so that what repeats is compiled once.
 _LONG = 256
-_CUT = frozenset({"mm", "addmm", "bmm", "baddbmm", "select"})
+_NAMES = """
+    mm addmm bmm baddbmm select
+"""
+_CUT = frozenset(_NAMES.split())
 
 CompiledFunction = Callable[..., Any]
 Compiler = Callable[[GraphModule, list[Tensor], list[Tensor]], CompiledFunction]
@@ -152,8 +155,9 @@ def _runs(steps: Sequence[Part]) -> list[list[Any]]:
 def _cut(run: list[Any]) -> list[list[Any]]:
     """The run in parts: kernels at which it is cut, and what lies between two of them."""
     parts: list[list[Any]] = []
-    for alone, found in groupby(run, _cuts):
-        parts += [[kernel] for kernel in found] if alone else [list(found)]
+    for alone, group in groupby(run, _cuts):
+        found = list(group)
+        parts += [[kernel] for kernel in found] if alone else [found]
     return parts
 
 

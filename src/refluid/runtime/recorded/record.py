@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any
 
 from torch import Tensor
@@ -15,8 +14,8 @@ from refluid.core.scope import Cell
 from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing
 from refluid.runtime.code import Code
-from refluid.runtime.printing import show, text_of
 from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
+from refluid.runtime.recorded.prepared import PreparedStep, prepared
 from refluid.runtime.recorded.settled import (
     decided,
     is_gathered,
@@ -25,12 +24,9 @@ from refluid.runtime.recorded.settled import (
     settles,
 )
 from refluid.runtime.recorded.trace import Reads, TracedKernels, Values
-from refluid.runtime.recorded.unrolled import belongs_to_steps
+from refluid.runtime.recorded.unrolled import MOST, belongs_to_steps, line_of
 from refluid.runtime.steps import Call, Compound, Free, Pause, Return, Step
-from refluid.runtime.trees import COMM, FED, FED_LODS, Name
-
-# Constants of a plan that stand for more than a function or an attribute.
-_OUTSIDE = frozenset({FED, FED_LODS, COMM})
+from refluid.runtime.trees import COMM, Name
 
 
 @dataclass
@@ -60,43 +56,6 @@ class _RecordedLine:
     unrolled: bool = False
 
 
-@dataclass(frozen=True)
-class PreparedStep:
-    """A step of a plan: how to run it, the local variables it reads and those it sets.
-
-    outside: it has to do with what is fed, with the scope, or with other replicas.
-    """
-
-    step: Step
-    code: CodeType
-    loads: tuple[Name, ...]
-    stores: tuple[Name, ...]
-    outside: bool
-
-
-_NOTHING = compile("", "", "exec")  # names are freed without code of their own
-
-
-def prepared(code: Code) -> list[PreparedStep]:
-    """The steps of a plan."""
-    return [_prepared(code, step, line) for step, line in code.source.starts()]
-
-
-def _prepared(code: Code, step: Step, line: int) -> PreparedStep:
-    if isinstance(step, Free):
-        compiled = _NOTHING
-    elif isinstance(step, Return | Pause):
-        compiled = compile(show(step.value), code.filename, "eval")
-    else:
-        compiled = compile(text_of(step), code.filename, "exec")
-    reads, writes = step.reads, step.writes
-    loads, stores = (
-        tuple(sorted(one for one in found if isinstance(one, Name))) for found in (reads, writes)
-    )
-    outside = len(loads) + len(stores) < len(reads) + len(writes) or bool(step.known & _OUTSIDE)
-    return PreparedStep(step, compiled.replace(co_firstlineno=line), loads, stores, outside)
-
-
 class StepRecorder:
     """Executes the steps of a plan, watching each. body: these, if known.
 
@@ -107,7 +66,7 @@ class StepRecorder:
     def __init__(
         self, code: Code, body: list[PreparedStep] | None = None, *, unrolls: bool = False
     ) -> None:
-        self.code, self.unrolls, self.conflicts = code, unrolls, False
+        self.code, self.unrolls, self.conflicts, self._unrolled = code, unrolls, False, 0
         self.body = prepared(code) if body is None else body
         self.namespace: dict[str, Any] = dict(code.source.constants)
         self.values = Values()
@@ -179,10 +138,16 @@ class StepRecorder:
         kernels = TracedKernels(self.values, "" if traced else "is a line")
         random = self.namespace["random"]
         random.seeded = False
+        if unrolled and isinstance(step, Compound):
+            kernels.within = lambda: self.code.origin.get(line_of(one.code), op)
         with kernels, Reads(kernels):
             exec(one.code, self.namespace)
         for kernel in kernels.kernels:
-            kernel.op = op
+            kernel.op = kernel.op or op
+        if unrolled:
+            self._unrolled += len(kernels.kernels)
+            if self._unrolled > MOST:
+                kernels.refused = "very many kernels"
         if random.seeded:
             kernels.refused = "draws the same random numbers in every step"
         reason = kernels.refused or self._unknown(one.stores, unrolled)

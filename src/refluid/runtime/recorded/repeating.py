@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from refluid.ops.effects import OUTSIDE
-from refluid.ops.registry import facts_of, find
+from refluid.ops.registry import facts_of
 from refluid.runtime.recorded.graph import Compiled, Line, Part, Value
 from refluid.runtime.recorded.settled import is_pure, source_of
 from refluid.runtime.recorded.unrolled import counts_steps

@@ -22,7 +22,8 @@ from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
 from refluid.runtime.recorded.last_uses import over_last_uses
-from refluid.runtime.recorded.record import PreparedStep, Refused, StepRecorder
+from refluid.runtime.recorded.prepared import PreparedStep
+from refluid.runtime.recorded.record import Refused, StepRecorder
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.recorded.trial import Trial

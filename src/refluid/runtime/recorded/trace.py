@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 
+from refluid.ir.operator import Operator
 from refluid.kernels.holders import memory_of
 from refluid.kernels.watching import DispatchMode, Unseen, written_by
 from refluid.runtime.recorded.graph import Kernel, Layout, Value
@@ -122,7 +123,8 @@ class TracedKernels(DispatchMode):
     """Lists the kernels that are called while it is active.
 
     `refused` says why a statement cannot be replaced by its kernels, "" while it can. `unsettled`:
-    what the statement makes may be of another shape where the same shapes are fed.
+    what the statement makes may be of another shape where the same shapes are fed. `within`: tells
+    the operator of a loop's body that is running.
     """
 
     def __init__(self, values: Values, refused: str = "") -> None:
@@ -131,6 +133,7 @@ class TracedKernels(DispatchMode):
         self.kernels: list[Kernel] = []
         self.refused = refused
         self.unsettled = False
+        self.within: Callable[[], Operator | None] = lambda: None
 
     def depends(self, why: str, on: Sequence[Any] = ()) -> None:
         """Notes that what the statement does may follow from elements of tensors, of those if any.
@@ -210,7 +213,7 @@ class TracedKernels(DispatchMode):
             return  # elements that shapes decide
         outs = [None if one is None else self.values.add(one) for one in made]
         places = frozenset(memory_of(tensor) for tensor in written)
-        kernel = Kernel(func, given[0], given[1], outs, places)
+        kernel = Kernel(func, given[0], given[1], outs, places, self.within())
         self.kernels.append(kernel)
         if kernel.draws or not all(value.certain for value in kernel.uses):
             self.values.doubt(places)

@@ -6,7 +6,9 @@ a loop keeps its steps' values: they are objects of the recording, which no reco
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -50,3 +52,11 @@ def _moves(step: Step, constants: Mapping[str, Any]) -> bool:
     if step.acts or not isinstance(step, Bind | Call | Free):
         return False
     return all(any(constants[one] is known for known in _CALLED) for one in step.known)
+
+
+def line_of(code: CodeType) -> int:
+    """The line at which that code is running, which called what calls this."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return 0 if frame is None else frame.f_lineno
