@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from refluid.core import flags
-from refluid.kernels import softmax as module
-from refluid.kernels.softmax import softmax_with_top
+from refluid.kernels import epilogues as module
+from refluid.kernels.epilogues import softmax_with_top
 
 FLAG = "FLAGS_refluid_softmax_loop"
 
@@ -27,10 +27,10 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def both(x: torch.Tensor, axis: int = -1) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """By the loop, and by torch."""
-    assert module._is_ours(x, axis)
+    assert module._is_for_loop(x, axis)
     ours = softmax_with_top(x, axis)
     with flags.override({FLAG: False}):
-        assert not module._is_ours(x, axis)
+        assert not module._is_for_loop(x, axis)
         return [*ours], [*softmax_with_top(x, axis)]
 
 
@@ -78,9 +78,9 @@ def test_a_row_without_anything_finite() -> None:
 
 def test_what_is_left_to_torch() -> None:
     x = torch.randn(6, 8)
-    assert not module._is_ours(x, 0)
-    assert not module._is_ours(x.double(), -1)
-    assert not module._is_ours(x.t(), -1)
-    assert not module._is_ours(x.requires_grad_(), -1)
+    assert not module._is_for_loop(x, 0)
+    assert not module._is_for_loop(x.double(), -1)
+    assert not module._is_for_loop(x.t(), -1)
+    assert not module._is_for_loop(x.requires_grad_(), -1)
     with torch.no_grad():
-        assert module._is_ours(x, -1)
+        assert module._is_for_loop(x, -1)

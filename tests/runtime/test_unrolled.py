@@ -12,7 +12,7 @@ import pytest
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.runtime.recorded import record, tiers
+from refluid.runtime.recorded import tiers, unrolled
 from refluid.runtime.recorded.graph import Kernel, Line
 from refluid.runtime.steps import Compound, For, While
 
@@ -106,11 +106,11 @@ def _rows(time: int, batch: int, seed: int) -> Any:
     return np.random.RandomState(seed).randn(time, batch, WIDTH).astype("float32")
 
 
-def trained(seed: int, unrolled: bool, tier: str, pieces: Sequence[str] = PLAIN) -> Any:
+def trained(seed: int, unrolls: bool, tier: str, pieces: Sequence[str] = PLAIN) -> Any:
     """What some steps of three sizes give, and what they leave."""
     source = random.Random(seed)
     sizes = [(source.randint(1, 7), source.randint(1, 4)) for _ in range(3)]
-    with flags.override({FLAG: unrolled, "FLAGS_refluid_tier": tier}):
+    with flags.override({FLAG: unrolls, "FLAGS_refluid_tier": tier}):
         model = Model(seed, pieces)
         steps = [model.step(_rows(*source.choice(sizes), number)) for number in range(9)]
         return steps, model.state()
@@ -157,7 +157,7 @@ def test_very_many_kernels_stay_a_loop(
     written: list[list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = trained(3, False, "interpreted")
-    monkeypatch.setattr(record, "MOST", 20)
+    monkeypatch.setattr(unrolled, "MOST", 20)
     assert trained(3, True, "recorded") == plain
     assert any(map(loops, written))
 
@@ -197,13 +197,13 @@ def test_a_line_that_reads_what_a_loop_keeps(
 ) -> None:
     """Where one loop can't be unrolled, those that share its lists stay loops, too."""
     plain = trained(9, False, "interpreted")
-    asked = record.belongs_to_steps
+    asked = unrolled.Loops.unrolls
 
-    def but_gradients(step: Any, constants: Any) -> bool:
+    def but_gradients(loops: unrolled.Loops, step: Any) -> bool:
         is_gradient = step.op is not None and step.op.type == "recurrent_grad"
-        return asked(step, constants) and not (is_gradient and isinstance(step, Compound))
+        return asked(loops, step) and not (is_gradient and isinstance(step, Compound))
 
-    monkeypatch.setattr(record, "belongs_to_steps", but_gradients)
+    monkeypatch.setattr(unrolled.Loops, "unrolls", but_gradients)
     assert trained(9, True, "recorded") == plain
     kinds = [{type(line.step) for line in loops(parts)} for parts in written]
     assert any(kinds)

@@ -18,7 +18,7 @@ import torch
 
 from refluid.core.errors import OutOfBounds
 from refluid.core.flag_table import FLAGS, Flag, FlagValue, Status
-from refluid.kernels import compiled, softmax
+from refluid.kernels import compiled, epilogues
 
 _LOGGER = logging.getLogger("refluid")
 _PREFIX = "FLAGS_"
@@ -243,4 +243,4 @@ load_environment(os.environ)
 # Kernels know no flags.
 compiled.keep_if(lambda: bool(value("refluid_kept_loops")))
 compiled.share_if(lambda: bool(value("refluid_shared_rows")))
-softmax.loop_if(lambda: bool(value("refluid_softmax_loop")))
+epilogues.loop_if(lambda: bool(value("refluid_softmax_loop")))

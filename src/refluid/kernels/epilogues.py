@@ -1,4 +1,4 @@
-"""What fused operators do at their end: activations in place, and their gradients by the result."""
+"""What operators do at their end: activations in place, their gradients by the result, softmax."""
 
 from __future__ import annotations
 
@@ -92,3 +92,57 @@ def softmax_gradient(out: Tensor, grad: Tensor, axis: int) -> Tensor:
         return product - out * product.sum(axis, keepdim=True)
     found: Tensor = _softmax_backward(grad, out, axis, out.dtype)
     return found
+
+
+# -- softmax with what its cross entropy needs ----------------------------------
+
+# Of fewer elements torch's kernels find all in the cache; of narrower rows a call takes too long.
+_ENOUGH, _WIDE = 2**18, 64
+# So many elements are a part of the work that a thread takes.
+_PART = 2**15
+
+_wanted: list[Callable[[], bool]] = [lambda: True]
+
+
+def loop_if(wanted: Callable[[], bool]) -> None:
+    """Large `softmax_with_top` are computed by a compiled loop while this holds."""
+    _wanted[:] = [wanted]
+
+
+def softmax_with_top(x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Softmax along `axis`, the largest x there, and the log of that one's softmax.
+
+    The latter two have size 1 at `axis`. Less its log(softmax), a number close to 0, the largest x
+    is the log of the sum of all exponentials. Large ones pass over memory once.
+    """
+    if not _is_for_loop(x, axis):
+        softmax = torch.softmax(x, axis)
+        return softmax, x.amax(axis, True), softmax.amax(axis, True).log_()
+    found: tuple[Tensor, Tensor, Tensor] = torch.ops.refluid.softmax_with_top(x)
+    return found
+
+
+def _by_loop(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`softmax_with_top` along the last axis of contiguous float32 on the CPU."""
+    from refluid.kernels.softmax_loops import softmax_rows  # few programs have losses so large
+
+    width = x.shape[-1]
+    softmax, counter = torch.empty_like(x), torch.zeros(1, dtype=torch.int64)
+    top, rest = (x.new_empty(*x.shape[:-1], 1) for _ in range(2))
+    rows, flat = x.view(-1, width), softmax.view(-1, width)
+    softmax_rows(counter, rows, flat, top.view(-1), rest.view(-1), max(1, _PART // width))
+    return softmax, top, rest
+
+
+# An operator of torch's, which those who watch calls see. What a library defines ends with it.
+_library = torch.library.Library("refluid", "FRAGMENT")  # type: ignore[no-untyped-call]
+_library.define("softmax_with_top(Tensor x) -> (Tensor, Tensor, Tensor)")  # type: ignore[no-untyped-call]
+_library.impl("softmax_with_top", _by_loop, "CPU")  # type: ignore[no-untyped-call]
+
+
+def _is_for_loop(x: Tensor, axis: int) -> bool:
+    if x.numel() < _ENOUGH or axis not in (-1, x.dim() - 1) or x.shape[-1] < _WIDE:
+        return False
+    if x.dtype is not torch.float32 or x.device.type != "cpu" or not x.is_contiguous():
+        return False
+    return _wanted[0]() and not (torch.is_grad_enabled() and x.requires_grad)

@@ -1,4 +1,4 @@
-"""The loop of `softmax.py`."""
+"""The loop of `epilogues.softmax_with_top`."""
 
 from __future__ import annotations
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from refluid.ir.operator import Operator
-from refluid.kernels.softmax import softmax_with_top
+from refluid.kernels.epilogues import softmax_with_top
 from refluid.ops.indicating import indicator
 from refluid.ops.infer import infer_like
-from refluid.ops.registry import OperatorDef, gradient, operator
+from refluid.ops.registry import OperatorDef, gradient, in_place, operator
 from refluid.ops.required import require_axis
 from refluid.ops.sizes import require_labels
 
@@ -188,6 +189,29 @@ def softmax_with_cross_entropy_grad(
     index, ignored = _hard(Softmax.dim(), Label, ignore_index)
     d_loss = _without(d_Loss, ignored)
     return (Softmax * d_loss).scatter_add_(axis, index, -d_loss)
+
+
+@in_place("softmax_with_cross_entropy_grad", "Softmax")
+def softmax_with_cross_entropy_grad_(
+    Label: Tensor,
+    Softmax: Tensor,
+    d_Loss: Tensor,
+    *,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    axis: int = -1,
+) -> Tensor:
+    """`softmax_with_cross_entropy_grad` over Softmax."""
+    alike = (Softmax, Label, d_Loss)[:: 1 if soft_label else 2]
+    if any(one.dtype != Softmax.dtype for one in alike):
+        kept: dict[str, Any] = {"soft_label": soft_label, "ignore_index": ignore_index}
+        found: Tensor = softmax_with_cross_entropy_grad(Label, Softmax, d_Loss, axis=axis, **kept)
+        return found
+    if soft_label:
+        return Softmax.sub_(Label).mul_(d_Loss)
+    index, ignored = _hard(Softmax.dim(), Label, ignore_index)
+    d_loss = _without(d_Loss, ignored)
+    return Softmax.mul_(d_loss).scatter_add_(axis, index, -d_loss)
 
 
 @operator(

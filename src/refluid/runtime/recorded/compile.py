@@ -27,7 +27,10 @@ _ENOUGH = 4
 _HOPELESS = 8
 # torch's own kernels for these are the fastest there are, and write to what they are given; of
 # oneDNN's products TorchInductor takes only those by constants. Lookups say which id is no row.
-_LEFT = ("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding")
+_LEFT = (
+    *("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding"),
+    "softmax_with_top",
+)
 
 # Longer runs, of loops over time steps, are cut at products and where the number of a step is used,
 # so that what repeats is compiled once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -13,10 +13,10 @@ from refluid.analysis.uses import Key
 from refluid.core.scope import Cell
 from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing
-from refluid.runtime.code import Code
+from refluid.runtime.code import Code, PreparedStep, prepared
 from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
-from refluid.runtime.recorded.prepared import PreparedStep, prepared
 from refluid.runtime.recorded.settled import (
+    calls_plainly,
     decided,
     is_gathered,
     is_pure,
@@ -24,9 +24,11 @@ from refluid.runtime.recorded.settled import (
     settles,
 )
 from refluid.runtime.recorded.trace import Reads, TracedKernels, Values
-from refluid.runtime.recorded.unrolled import MOST, belongs_to_steps, line_of
 from refluid.runtime.steps import Call, Compound, Free, Pause, Return, Step
 from refluid.runtime.trees import COMM, Name
+
+if TYPE_CHECKING:
+    from refluid.runtime.recorded.unrolled import Loops
 
 
 @dataclass
@@ -66,9 +68,14 @@ class StepRecorder:
     def __init__(
         self, code: Code, body: list[PreparedStep] | None = None, *, unrolls: bool = False
     ) -> None:
-        self.code, self.unrolls, self.conflicts, self._unrolled = code, unrolls, False, 0
+        self.code, self.conflicts = code, False
         self.body = prepared(code) if body is None else body
         self.namespace: dict[str, Any] = dict(code.source.constants)
+        self._loops: Loops | None = None
+        if unrolls and any(isinstance(one.step, Compound) for one in self.body):
+            from refluid.runtime.recorded.unrolled import Loops  # few programs have any
+
+            self._loops = Loops(code, self.namespace)
         self.values = Values()
         self.bound: dict[Name, Value] = {}
         self.last: dict[Name, Value] = {}
@@ -132,25 +139,23 @@ class StepRecorder:
     def _step(self, one: PreparedStep) -> None:
         step, op = one.step, one.step.op
         before = {name: self.bound[name] for name in one.loads if name in self.bound}
-        unrolled = self.unrolls and belongs_to_steps(step, self.namespace)
+        loops = self._loops if self._loops and self._loops.unrolls(step) else None
         traced = not one.outside and self._are_known(before)
-        traced = traced and (unrolled or self._may_trace(step))
+        traced = traced and (loops is not None or self._may_trace(step))
         kernels = TracedKernels(self.values, "" if traced else "is a line")
         random = self.namespace["random"]
         random.seeded = False
-        if unrolled and isinstance(step, Compound):
-            kernels.within = lambda: self.code.origin.get(line_of(one.code), op)
+        if loops is not None:
+            kernels.within = loops.operator_within(one)
         with kernels, Reads(kernels):
             exec(one.code, self.namespace)
         for kernel in kernels.kernels:
             kernel.op = kernel.op or op
-        if unrolled:
-            self._unrolled += len(kernels.kernels)
-            if self._unrolled > MOST:
-                kernels.refused = "very many kernels"
+        if loops is not None:
+            kernels.refused = kernels.refused or loops.refuses(kernels.kernels)
         if random.seeded:
             kernels.refused = "draws the same random numbers in every step"
-        reason = kernels.refused or self._unknown(one.stores, unrolled)
+        reason = kernels.refused or self._unknown(one.stores, loops is not None)
         if reason and traced:
             self.refused[reason] = self.refused.get(reason, 0) + 1
         line = Line(step, before, {})
@@ -161,7 +166,7 @@ class StepRecorder:
         if kernels.refused and op is not None:  # who knows what it wrote
             touched = (*line.loads.values(), *line.stores.values())
             self.values.doubt({value.storage for value in touched})
-        self._keep(line, None if reason else kernels.kernels, unrolled)
+        self._keep(line, None if reason else kernels.kernels, loops is not None)
 
     def _given(self, one: PreparedStep, step: Pause, given: tuple[Any, ...]) -> None:
         """What came back from a pause: tensors that nobody has seen, of shapes as handed out."""
@@ -240,20 +245,14 @@ class StepRecorder:
     def _may_trace(self, step: Step) -> bool:
         if isinstance(step, Compound) or step.op is None:
             return False
-        return is_pure(step.op) and self._calls_plainly(step)
+        plain = calls_plainly(step, self.namespace) if isinstance(step, Call) else not step.known
+        return is_pure(step.op) and plain
 
     def _are_known(self, before: dict[Name, Value]) -> bool:
         return all(
             value.settled and (value.storage is not None or value.plain or value in self.tapes)
             for value in before.values()
         )
-
-    def _calls_plainly(self, step: Step) -> bool:
-        """Whether it calls an operator's own code, rather than that under settings of torch."""
-        if not isinstance(step, Call):
-            return not step.known
-        module = getattr(self.namespace[step.function], "__module__", "")
-        return module.startswith("refluid.ops.") or module == pairing.__name__
 
     def _free(self, step: Free) -> None:
         for name in step.names:

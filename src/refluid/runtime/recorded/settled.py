@@ -14,7 +14,9 @@ from refluid.ops.effects import Effect
 from refluid.ops.infer import infer_gradient
 from refluid.ops.probing import outputs_of
 from refluid.ops.registry import OperatorDef, facts_of, find
+from refluid.runtime import pairing
 from refluid.runtime.recorded.graph import Layout, Value
+from refluid.runtime.steps import Call
 from refluid.runtime.trees import IGNORED, Name
 from refluid.runtime.writing import CONTROL
 
@@ -42,6 +44,12 @@ def is_pure(op: Operator) -> bool:
     """Whether the operator's code is refluid's own and has no effect but its outputs."""
     source = source_of(op)
     return is_ours(op) and source is not None and not source.context - _KNOWN_CONTEXT
+
+
+def calls_plainly(step: Call, constants: Mapping[str, object]) -> bool:
+    """Whether it calls an operator's own code, rather than that under settings of torch."""
+    module = getattr(constants[step.function], "__module__", "")
+    return module.startswith("refluid.ops.") or module == pairing.__name__
 
 
 def settles(op: Operator | None, before: NamedValues) -> bool:

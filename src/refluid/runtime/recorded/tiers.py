@@ -16,13 +16,12 @@ from refluid.core import flags
 from refluid.core.collecting import without_collections
 from refluid.core.scope import Cell
 from refluid.runtime.allocator import first_run, make_room
-from refluid.runtime.code import Code
+from refluid.runtime.code import Code, PreparedStep
 from refluid.runtime.recorded.bysize import SIZES, Tables
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Compiled, Part
 from refluid.runtime.recorded.large_results import large_at_once
 from refluid.runtime.recorded.last_uses import over_last_uses
-from refluid.runtime.recorded.prepared import PreparedStep
 from refluid.runtime.recorded.record import Refused, StepRecorder
 from refluid.runtime.recorded.simplify import simplify
 from refluid.runtime.recorded.text import Text

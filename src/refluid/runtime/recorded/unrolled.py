@@ -7,9 +7,8 @@ a loop keeps its steps' values: they are objects of the recording, which no reco
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FrameType
-from typing import Any
 
 import torch
 
@@ -17,7 +16,9 @@ from refluid.analysis.placeholders import placeholder
 from refluid.core.accumulator import Accumulator
 from refluid.ir.operator import Operator
 from refluid.ops.registry import find
-from refluid.runtime.recorded.settled import is_pure
+from refluid.runtime.code import Code, PreparedStep
+from refluid.runtime.recorded.graph import Kernel
+from refluid.runtime.recorded.settled import calls_plainly, is_pure
 from refluid.runtime.recurrence import add_gradients, stack_steps
 from refluid.runtime.steps import Bind, Call, Compound, Free, Step, all_steps
 
@@ -27,12 +28,40 @@ MOST = 8192
 _CALLED = (Accumulator, add_gradients, placeholder, stack_steps, torch.zeros_like)
 
 
-def belongs_to_steps(step: Step, constants: Mapping[str, Any]) -> bool:
-    """Whether it is a loop over time steps, or moves values into one or out of it."""
-    if isinstance(step, Compound):
-        inner = [*all_steps(step.inner)]
-        return counts_steps(step.op) and all(_is_followed(one, constants) for one in inner)
-    return (step.op is None or counts_steps(step.op)) and _moves(step, constants)
+class Loops:
+    """The loops of one recording of a plan. namespace: what its steps find under each name."""
+
+    def __init__(self, code: Code, namespace: Mapping[str, object]) -> None:
+        self._constants, self._origin = namespace, code.origin
+        self._kernels = 0
+
+    def unrolls(self, step: Step) -> bool:
+        """Whether it is a loop over time steps, or moves values into one or out of it."""
+        if isinstance(step, Compound):
+            return counts_steps(step.op) and all(map(self._is_followed, all_steps(step.inner)))
+        return (step.op is None or counts_steps(step.op)) and self._moves(step)
+
+    def _is_followed(self, step: Step) -> bool:
+        if self._moves(step):
+            return True
+        if type(step) is not Call or step.op is None:
+            return False
+        return is_pure(step.op) and calls_plainly(step, self._constants)
+
+    def _moves(self, step: Step) -> bool:
+        if step.acts or not isinstance(step, Bind | Call | Free):
+            return False
+        called = [self._constants[one] for one in step.known]
+        return all(any(one is known for known in _CALLED) for one in called)
+
+    def operator_within(self, one: PreparedStep) -> Callable[[], Operator | None]:
+        """Tells which operator of a loop's body is running."""
+        return lambda: self._origin.get(_line_of(one.code), one.step.op)
+
+    def refuses(self, kernels: Sequence[Kernel]) -> str:
+        """Why kernels can't stand for one more loop; "" where they can."""
+        self._kernels += len(kernels)
+        return "very many kernels" if self._kernels > MOST else ""
 
 
 def counts_steps(op: Operator | None) -> bool:
@@ -42,19 +71,7 @@ def counts_steps(op: Operator | None) -> bool:
     return nested is not None and bool(nested.stacked)
 
 
-def _is_followed(step: Step, constants: Mapping[str, Any]) -> bool:
-    if _moves(step, constants):
-        return True
-    return type(step) is Call and step.op is not None and is_pure(step.op)
-
-
-def _moves(step: Step, constants: Mapping[str, Any]) -> bool:
-    if step.acts or not isinstance(step, Bind | Call | Free):
-        return False
-    return all(any(constants[one] is known for known in _CALLED) for one in step.known)
-
-
-def line_of(code: CodeType) -> int:
+def _line_of(code: CodeType) -> int:
     """The line at which that code is running, which called what calls this."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not code:
