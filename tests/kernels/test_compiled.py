@@ -125,6 +125,39 @@ def test_a_changed_constant_or_callee_is_other_code(folder: Path) -> None:
     assert len(list(folder.glob("weigh-*.so"))) == 2
 
 
+_WRITTEN = """
+from refluid.kernels.by_numba import intrinsic
+from refluid.kernels.compiled import compiled
+
+MORE = {more}
+
+def _adding():
+    def write(ir, numba):
+        def generate(context, builder, signature, given):
+            return builder.add(given[0], ir.IntType(64)(MORE))
+
+        return lambda _typing, number: (numba.types.int64(number), generate)
+
+    return intrinsic(write)
+
+more_than = _adding()
+
+@compiled
+def risen(numbers):
+    return more_than(numbers[0])
+"""
+
+
+def test_changed_code_of_llvm_is_other_code(folder: Path, tmp_path: Path) -> None:
+    for more in (3, 5):
+        path = tmp_path / f"written{more}.py"
+        path.write_text(_WRITTEN.format(more=more))
+        names: dict[str, Any] = {"__name__": "written"}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+        assert names["risen"](np.array([4])) == 4 + more
+    assert len(list(folder.glob("risen-*.so"))) == 2
+
+
 def test_what_is_there_is_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = drawn(2)
     by_loop(loop_of(), given, True)

@@ -57,10 +57,13 @@ class NumbaLoop:
 
 
 class Late:
-    """What numba is told of a global of compiled loops, made when it first compiles them."""
+    """What numba is told of a global of compiled loops, made when it first compiles them.
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.make = cast(FunctionType, make)
+    It follows from the file that `writer`, else `make`, stands in.
+    """
+
+    def __init__(self, make: Callable[[], Any], writer: Callable[..., Any] | None = None) -> None:
+        self.make, self.writer = cast(FunctionType, make), cast(FunctionType, writer or make)
 
     @cached_property
     def value(self) -> Any:
@@ -78,7 +81,7 @@ def intrinsic(write: Callable[[Any, Any], Any]) -> Any:
         written = write(import_module("llvmlite.ir"), import_module("numba.core"))
         return import_module("numba.extending").intrinsic(written)
 
-    return Late(make)
+    return Late(make, write)
 
 
 def first_element(context: Any, builder: Any, signature: Any, given: Any) -> Any:
