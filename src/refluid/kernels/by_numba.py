@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
@@ -59,15 +60,23 @@ class NumbaLoop:
 class Late:
     """What numba is told of a global of compiled loops, made when it first compiles them.
 
-    It follows from the file that `writer`, else `make`, stands in.
+    It follows from the text that `writer`, else `make`, stands in.
     """
 
     def __init__(self, make: Callable[[], Any], writer: Callable[..., Any] | None = None) -> None:
-        self.make, self.writer = cast(FunctionType, make), cast(FunctionType, writer or make)
+        self.make, self._code = make, cast(FunctionType, writer or make).__code__
 
     @cached_property
     def value(self) -> Any:
         return self.make()
+
+    @cached_property
+    def text(self) -> bytes:
+        """What it follows from; its own code where the text isn't there."""
+        try:
+            return Path(self._code.co_filename).read_bytes()
+        except OSError:
+            return self._code.co_code
 
 
 def intrinsic(write: Callable[[Any, Any], Any]) -> Any:

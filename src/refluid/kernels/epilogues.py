@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -135,9 +136,10 @@ def _by_loop(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 # An operator of torch's, which those who watch calls see. What a library defines ends with it.
-_library = torch.library.Library("refluid", "FRAGMENT")  # type: ignore[no-untyped-call]
-_library.define("softmax_with_top(Tensor x) -> (Tensor, Tensor, Tensor)")  # type: ignore[no-untyped-call]
-_library.impl("softmax_with_top", _by_loop, "CPU")  # type: ignore[no-untyped-call]
+if not hasattr(torch.ops.refluid, "softmax_with_top"):  # it is there where this is loaded anew
+    _library: Any = torch.library.Library("refluid", "FRAGMENT")  # type: ignore[no-untyped-call]
+    _library.define("softmax_with_top(Tensor x) -> (Tensor, Tensor, Tensor)")
+    _library.impl("softmax_with_top", _by_loop, "CPU")
 
 
 def _is_for_loop(x: Tensor, axis: int) -> bool:

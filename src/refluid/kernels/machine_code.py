@@ -272,20 +272,11 @@ def _parts(function: FunctionType, seen: set[str]) -> Iterator[bytes]:
         if isinstance(value, NumbaLoop):
             yield from _parts(value.function, seen)
         elif isinstance(value, Late):
-            yield _file_of(value.writer)
+            yield value.text
         elif isinstance(value, np.ndarray):
             yield value.tobytes() + str(value.dtype).encode()
         elif isinstance(value, int | float | np.generic):
             yield repr(value).encode()
-
-
-@cache
-def _file_of(function: FunctionType) -> bytes:
-    """The text that a function stands in, of which it may use anything; its code without it."""
-    try:
-        return Path(function.__code__.co_filename).read_bytes()
-    except OSError:
-        return b"".join(_instructions(function.__code__))
 
 
 def _instructions(code: CodeType) -> Iterator[bytes]:
