@@ -170,26 +170,47 @@ def test_kernels_belong_to_operators_of_the_body(written: list[list[Any]]) -> No
     assert all(one.op is None or one.op.type for one in kernels)
 
 
-def test_a_table_without_the_row_is_named() -> None:
-    with flags.override({"FLAGS_refluid_tier": "recorded"}):
-        main, startup = fluid.Program(), fluid.Program()
-        with fluid.program_guard(main, startup):
+class Words:
+    """A StaticRNN that looks words up in a table."""
+
+    def __init__(self, *, is_sparse: bool = False) -> None:
+        self.main, startup = fluid.Program(), fluid.Program()
+        self.main.random_seed = startup.random_seed = 7
+        with fluid.unique_name.guard(), fluid.program_guard(self.main, startup):
             ids = fluid.data("ids", [None, 2, 1], "int64")
             rnn, start = layers.StaticRNN(), layers.zeros([2, WIDTH], "float32")
             with rnn.step():
-                word = layers.embedding(rnn.step_input(ids), [10, WIDTH])
+                word = layers.embedding(rnn.step_input(ids), [10, WIDTH], is_sparse=is_sparse)
                 memory = rnn.memory(init=start)
-                rnn.update_memory(memory, layers.elementwise_add(word, memory))
+                rnn.update_memory(memory, layers.tanh(layers.elementwise_add(word, memory)))
                 rnn.step_output(memory)
-            loss = layers.reduce_mean(rnn())
-            fluid.optimizer.SGD(0.1).minimize(loss)
-        scope, executor = fluid.Scope(), fluid.Executor()
-        executor.run(startup, scope=scope)
-        good = np.arange(6).reshape(3, 2, 1)
+            self.loss = layers.reduce_mean(rnn())
+            fluid.optimizer.SGD(0.1).minimize(self.loss)
+        self.scope, self.executor = fluid.Scope(), fluid.Executor()
+        self.executor.run(startup, scope=self.scope)
+
+    def step(self, ids: Any) -> bytes:
+        (loss,) = self.executor.run(self.main, {"ids": ids}, [self.loss], scope=self.scope)
+        return bytes(loss.tobytes())
+
+
+def test_a_table_without_the_row_is_named() -> None:
+    good = np.arange(6).reshape(3, 2, 1)
+    with flags.override({"FLAGS_refluid_tier": "recorded"}):
+        model = Words()
         for _ in range(3):
-            executor.run(main, {"ids": good}, [loss], scope=scope)
+            model.step(good)
         with pytest.raises(EnforceNotMet, match="lookup_table"):
-            executor.run(main, {"ids": good + 8}, [loss], scope=scope)
+            model.step(good + 8)
+
+
+def test_rows_of_a_table_are_added_up_over_steps() -> None:
+    found = []
+    for unrolls, tier in ((False, "interpreted"), (True, "recorded")):
+        with flags.override({FLAG: unrolls, "FLAGS_refluid_tier": tier}):
+            model, draws = Words(is_sparse=True), np.random.RandomState(5)
+            found.append([model.step(draws.randint(0, 10, (4, 2, 1))) for _ in range(6)])
+    assert found[0] == found[1]
 
 
 def test_a_line_that_reads_what_a_loop_keeps(

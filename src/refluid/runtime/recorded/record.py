@@ -231,8 +231,10 @@ class StepRecorder:
             # What reads autograd's recording of an operator needs that operator's own line.
             for value in line.loads.values():
                 if value in self.tapes:
-                    self.conflicts |= self.tapes[value].unrolled and not value.plain
-                    self.tapes[value].kernels = None
+                    maker = self.tapes[value]
+                    # A line that binds None, say, takes nothing of a loop.
+                    self.conflicts |= maker.unrolled and not (value.plain and not maker.line.loads)
+                    maker.kernels = None
         else:
             self.tapes |= {value: kept for value in line.stores.values() if value.storage is None}
         self.runs.append(kept)
