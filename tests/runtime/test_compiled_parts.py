@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from refluid.kernels.inductor import in_order
+from refluid.runtime.recorded import compile
 from refluid.runtime.recorded.compile import _ENOUGH, _alias, _ins, _runs, compile_steps
 from refluid.runtime.recorded.graph import Compiled, Kernel, Layout, Part, Value
 
@@ -210,3 +211,54 @@ def test_numbers_are_the_same_whatever_the_compiler_fails_on(
     run(made, {value: one.clone() for value, one in given.items()}, found)
     for one, its in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, its, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_equal_parts_of_long_runs_are_compiled_once(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts that differ in an operand, a number or an operator alone are others."""
+    monkeypatch.setattr(compile, "_LONG", 8)
+    monkeypatch.setattr(compile, "_CUT", frozenset({"neg"}))
+    source, steps = random.Random(seed), Steps()
+    x, y = given = [steps.give(IN_ORDER), steps.give(IN_ORDER)]
+    functions = [aten.add.Tensor, aten.mul.Tensor, aten.sub.Tensor]
+    body = [(source.choice(functions), source.choice([1.0, 0.5])) for _ in range(5)]
+    values, times = [x], source.randint(4, 9)
+    for _ in range(times):
+        value = steps.call(aten.neg.default, values[-1])
+        changed = source.randrange(5) if source.random() < 0.4 else -1
+        for number, (func, scale) in enumerate(body):
+            if number == changed:
+                func, scale = source.choice(functions), source.choice([scale, 0.25])
+            value = steps.call(func, *source.choice([(value, y), (value, value), (value, scale)]))
+        values.append(value)
+    steps.end(*values[1:])
+    graphs: list[str] = []
+
+    def noted(module: GraphModule, *laid: list[Tensor]) -> Callable[..., Any]:
+        graphs.append(module.code)
+        return module
+
+    tensors = dict(zip(given, torch.randn(2, *TWO.shape), strict=True))
+    wanted, found = list[Tensor](), list[Tensor]()
+    run([*steps.kernels], dict(tensors), wanted)
+    made = compile_steps(steps.kernels, noted)
+    run(made, dict(tensors), found)
+    for one, its in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, its, rtol=0, atol=0, equal_nan=True)
+    assert sum(isinstance(one, Compiled) for one in made) == times
+    assert len(graphs) == len(set(graphs)) <= times
+
+
+def test_what_repeats_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile, "_LONG", 8)
+    monkeypatch.setattr(compile, "_CUT", frozenset({"neg"}))
+    steps, graphs = Steps(), list[GraphModule]()
+    value = steps.give(IN_ORDER)
+    for _ in range(6):
+        value = chain(steps, steps.call(aten.neg.default, value), 5, IN_ORDER)
+    steps.end(value)
+    made = compile_steps(steps.kernels, lambda module, *laid: graphs.append(module) or module)
+    assert sum(isinstance(one, Compiled) for one in made) == 6
+    assert len(graphs) == 1

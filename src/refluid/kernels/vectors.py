@@ -17,13 +17,10 @@ LANES = 16
 # times the first is exact. Adding and taking away _ROUNDING leaves the nearest whole number.
 _LOG2_E, _LOG2_HIGH, _LOG2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _ROUNDING = 1.5 * 2**23
-_POLYNOMIAL: tuple[float, ...] = (
-    1.9875691500e-4,
-    1.3981999507e-3,
-    8.3334519073e-3,
-    4.1665795894e-2,
+_POLYNOMIAL = (
+    *(1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3),
+    *(4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
 )
-_POLYNOMIAL += (1.6666665459e-1, 5.0000001201e-1)
 _LEAST = -104.0  # exp of less is 0
 _BIAS, _FRACTION = 127, 23
 
@@ -36,7 +33,6 @@ class _Writer:
         self.number, self.word, self.size = ir.FloatType(), ir.IntType(32), ir.IntType(64)
         self.type = ir.VectorType(self.number, LANES)
         self.words = ir.VectorType(self.word, LANES)
-        self._mask = ir.VectorType(ir.IntType(1), LANES)
 
     def all(self, value: float) -> Any:
         """A number in all lanes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -184,11 +183,7 @@ def softmax_with_cross_entropy_grad(
     axis: int = -1,
 ) -> Tensor:
     """d_Loss * (Softmax - 1 at the label)."""
-    if soft_label:
-        return (Softmax - Label).mul_(d_Loss)
-    index, ignored = _hard(Softmax.dim(), Label, ignore_index)
-    d_loss = _without(d_Loss, ignored)
-    return (Softmax * d_loss).scatter_add_(axis, index, -d_loss)
+    return _loss_gradient(Label, Softmax, d_Loss, None, soft_label, ignore_index, axis)
 
 
 @in_place("softmax_with_cross_entropy_grad", "Softmax")
@@ -202,16 +197,26 @@ def softmax_with_cross_entropy_grad_(
     axis: int = -1,
 ) -> Tensor:
     """`softmax_with_cross_entropy_grad` over Softmax."""
-    alike = (Softmax, Label, d_Loss)[:: 1 if soft_label else 2]
-    if any(one.dtype != Softmax.dtype for one in alike):
-        kept: dict[str, Any] = {"soft_label": soft_label, "ignore_index": ignore_index}
-        found: Tensor = softmax_with_cross_entropy_grad(Label, Softmax, d_Loss, axis=axis, **kept)
-        return found
-    if soft_label:
-        return Softmax.sub_(Label).mul_(d_Loss)
-    index, ignored = _hard(Softmax.dim(), Label, ignore_index)
-    d_loss = _without(d_Loss, ignored)
-    return Softmax.mul_(d_loss).scatter_add_(axis, index, -d_loss)
+    given = (Label, d_Loss) if soft_label else (d_Loss,)
+    over = Softmax if all(one.dtype == Softmax.dtype for one in given) else None
+    return _loss_gradient(Label, Softmax, d_Loss, over, soft_label, ignore_index, axis)
+
+
+def _loss_gradient(
+    label: Tensor,
+    softmax: Tensor,
+    d_loss: Tensor,
+    over: Tensor | None,
+    soft: bool,
+    ignore_index: int,
+    axis: int,
+) -> Tensor:
+    """In the memory of `over`, where that is given."""
+    if soft:
+        return torch.sub(softmax, label, out=over).mul_(d_loss)
+    index, ignored = _hard(softmax.dim(), label, ignore_index)
+    d_loss = _without(d_loss, ignored)
+    return torch.mul(softmax, d_loss, out=over).scatter_add_(axis, index, -d_loss)
 
 
 @operator(
