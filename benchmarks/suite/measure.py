@@ -47,7 +47,7 @@ class Found:
 
     measured: dict[str, Measured] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    needs: Mapping[str, int] = field(default_factory=dict)
+    needs: Mapping[str, float] = field(default_factory=dict)
     ceiling: float = 0.0
     copied: float = 0.0
 
@@ -88,7 +88,8 @@ def measure(
         for name, rival in running.items():
             found.measured[name].shares = rival.ask("shares")
         if EAGER in running:  # last of all: counting makes more memory
-            found.needs = running[EAGER].ask("needs")
+            alone = running[REFLUID].ask("needs")["alone"]
+            found.needs = running[EAGER].ask("needs") | {"alone": alone}
             held = found.needs["held"]
             found.copied = machine.ask("copied", device=settings.device, held=held)
     return found

@@ -72,7 +72,18 @@ def _floor(result: Result) -> str:
     times = ours(result)["median"] / least
     return (
         f" The floor, by {limit}, is {least * 1e3:.3g} ms: refluid takes {times:.1f} times that, "
-        f"{RIVALS[peer].title} {ratios[peer] * times:.1f} times."
+        f"{RIVALS[peer].title} {ratios[peer] * times:.1f} times.{_alone(result, ratios[peer])}"
+    )
+
+
+def _alone(result: Result, ratio: float) -> str:
+    """What the products by themselves leave to be gained of the fastest peer."""
+    if not (seconds := result.get("alone")):
+        return ""
+    reached = ratio * ours(result)["median"] / seconds
+    return (
+        f" Its products alone, each by the fastest kernel here, take {seconds * 1e3:.3g} ms: "
+        f"{reached:.2f} of that peer if nothing else took time."
     )
 
 

@@ -18,7 +18,7 @@ from refluid.measure.ceilings import Ceilings
 from refluid.measure.timing import Ratio, Times, ratio
 
 # Of a step, as `Needs` has them, and the rate of copies: kept where a run doesn't count them anew.
-NEEDS = ("flops", "moved", "held", "copied")
+NEEDS = ("flops", "moved", "held", "alone", "copied")
 
 
 @dataclass

@@ -85,7 +85,7 @@ class Worker:
         own = self.side.peak()
         return _memory("VmHWM") - self.base if own is None else own
 
-    def needs(self) -> dict[str, int]:
+    def needs(self) -> dict[str, float]:
         return vars(self.side.needs(self.feeds[0]))
 
     def shares(self) -> dict[str, float]:

@@ -267,3 +267,29 @@ def test_names_of_operators_are_not_those_that_loops_use() -> None:
     found = fluid.Executor().run(feed=given, fetch_list=[rnn(), numbers])
     np.testing.assert_array_equal(found[0][:, 1, 0], [1, 2, 3])
     np.testing.assert_array_equal(found[1], [0, 1, 2])
+
+
+def test_a_parameter_as_large_as_the_state_is_trained_by_all_steps() -> None:
+    """Its gradient of a step is the very tensor that goes on to the step before."""
+    start, given = values(4, 3, seed=4), values(5, 4, 3)
+    x, rnn = fed(5, 4, 3), L.StaticRNN()
+    own = L.create_parameter(
+        [4, 3],
+        "float32",
+        name="own",
+        default_initializer=fluid.initializer.NumpyArrayInitializer(start),
+    )
+    with rnn.step():
+        part = rnn.step_input(x)
+        before = rnn.memory(shape=[-1, 3], batch_ref=part)
+        after = L.elementwise_add(L.elementwise_add(before, own), part)
+        rnn.update_memory(before, after)
+        rnn.step_output(after)
+    (slope,) = run(fluid.gradients(loss(rnn()), [own]), x=given)
+    weight, state = torch.tensor(start, requires_grad=True), torch.zeros(4, 3)
+    made = []
+    for step in torch.tensor(given):
+        state = state + weight + step
+        made.append(state)
+    torch.stack(made).square().sum().backward()
+    np.testing.assert_allclose(slope, weight.grad, rtol=1e-5)

@@ -12,6 +12,7 @@ import refluid
 from benchmarks.suite.data import LENGTHS
 from benchmarks.suite.kernels import kernel_shares
 from benchmarks.suite.networks.fluid_networks import NETWORKS
+from benchmarks.suite.products import Products, alone
 from benchmarks.suite.sides.side import Needs, Options, Weights
 from benchmarks.suite.workloads import Optimizer, Workload
 from refluid import fluid
@@ -78,7 +79,18 @@ class RefluidSide:
         return not undecided()
 
     def needs(self, prepared: Any) -> Needs:
-        return Needs()  # the PyTorch side counts those of the same network
+        """What its products take; the PyTorch side counts the rest, of the same network.
+
+        Those of the recorded step: they don't show in one that is compiled.
+        """
+        if self.device != "cpu":
+            return Needs()
+        fluid.set_flags({"FLAGS_refluid_tier": "recorded"})
+        for _ in range(2):
+            self.step(prepared)
+        with Products() as products:
+            self.step(prepared)
+        return Needs(alone=alone(products.found))
 
     def shares(self, prepared: Any) -> dict[str, float]:
         return kernel_shares(lambda: self.step(prepared), torch.device(self.device))

@@ -35,12 +35,14 @@ class Needs:
 
     flops: floating-point operations of matrix products and convolutions. moved: bytes read and
     written of what is fed, weights, gradients and optimizers' states, each as few times as it can
-    be. held: bytes of the weights and states among them.
+    be. held: bytes of the weights and states among them. alone: seconds of its matrix products and
+    convolutions one by one, each by the fastest kernel there is.
     """
 
     flops: int = 0
     moved: int = 0
     held: int = 0
+    alone: float = 0.0
 
 
 class Side(Protocol):

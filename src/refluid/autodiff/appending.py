@@ -11,6 +11,7 @@ from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.checks import check
 from refluid.ir.editor import Editor
+from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
 from refluid.ops.registry import facts_of
@@ -48,7 +49,7 @@ def _declare(block: Block, name: str, op: Operator, forward: Variable) -> None:
     """A gradient has type, shape, element type and LoD level of its variable."""
     block.create_var(
         name=name,
-        type=VarType.SELECTED_ROWS if _sparse(block, op, forward.persistable) else forward.type,
+        type=VarType.SELECTED_ROWS if _sparse(block, op, forward) else forward.type,
         shape=forward.shape if forward.has_description() else None,
         dtype=forward.dtype,
         lod_level=forward.lod_level,
@@ -56,9 +57,12 @@ def _declare(block: Block, name: str, op: Operator, forward: Variable) -> None:
     )
 
 
-def _sparse(block: Block, op: Operator, parameter: bool) -> bool:
-    """Whether the operator gives rows of the gradient only."""
+def _sparse(block: Block, op: Operator, forward: Variable) -> bool:
+    """Whether the operator gives rows of the gradient only, or a block of its own does."""
     if facts_of(op.type).adds:
         parts = [block.var_recursive(name) for name in op.input_arg_names]
         return all(part.type == VarType.SELECTED_ROWS for part in parts)
-    return parameter and bool(op.attrs.get("is_sparse"))
+    inner = [one.vars.get(forward.name + GRAD) for one in op.sub_blocks()]
+    if any(one is not None and one.type == VarType.SELECTED_ROWS for one in inner):
+        return forward.persistable
+    return forward.persistable and bool(op.attrs.get("is_sparse"))

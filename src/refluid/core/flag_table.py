@@ -106,6 +106,11 @@ _EFFECTIVE: list[_Row] = [
         "in dygraph, weights taken often are brought in MKL's order once (refluid only)",
     ),
     (
+        "refluid_loop_row_sums",
+        True,
+        "gradients of weights that `while` loops add up come of all rounds at once (refluid only)",
+    ),
+    (
         "refluid_unrolled_loops",
         True,
         "loops of StaticRNN are recorded as the kernels of all their steps (refluid only)",

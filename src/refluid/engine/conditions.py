@@ -29,6 +29,7 @@ class Conditions:
     overlaps: exchanges go on while a plan computes, where the communicator can. bucket: MB of
     gradients that are exchanged together, as flags say. trainers: how many
     processes train together, this being number `trainer`. counts: loops may count in Python.
+    sums_rows: gradients that loops add up may wait for the rows of all rounds.
     """
 
     strategy: Strategy
@@ -42,6 +43,7 @@ class Conditions:
     trainers: int = 1
     trainer: int = 0
     counts: bool = True
+    sums_rows: bool = True
 
     @property
     def replicas(self) -> int:
@@ -92,9 +94,12 @@ def conditions(
     overlaps = bool(flags.value("refluid_overlap_exchange")) and not alone
     bucket = -1.0 if alone else float(flags.value("fuse_parameter_memory_size"))
     exchange = overlaps, bucket, trainers.size, trainers.rank
-    counts = bool(flags.value("refluid_counted_loops")) and not watched
+    loops = (
+        bool(flags.value("refluid_counted_loops")) and not watched,
+        bool(flags.value("refluid_loop_row_sums")) and not watched,
+    )
     return Conditions(
-        strategy, tuple(devices), memories, kernels, watched, alone, *exchange, counts
+        strategy, tuple(devices), memories, kernels, watched, alone, *exchange, *loops
     )
 
 

@@ -216,6 +216,7 @@ class Prepared:
                 lends,
                 now.overlaps and self.group.member(rank).background,
                 now.counts,
+                now.sums_rows,
             )
             for rank, one in enumerate(programs)
         ]

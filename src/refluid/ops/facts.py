@@ -68,7 +68,8 @@ class Facts:
     - `reads`: what it gives comes from a reader and follows from nothing that a plan is fed.
     - `ahead`: by how much Out is more than X, of an operator; None where it doesn't say.
     - `less_by`: Out says, of whole numbers, whether X and this much is less than Y.
-    - `position`: input slot of the place of an item in an array.
+    - `position`: input slot of the place of an item in an array, or of a step; where a loop's
+      number says it, the body is given that.
     - `rows`: input slot of a table -> input slot of the numbers of rows that it takes.
     - `layer`: the layer that users call for it, where that has another name.
     - `working`: input or output slot -> how many times its bytes it holds while it runs, by

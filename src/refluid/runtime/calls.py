@@ -13,7 +13,7 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.element_types import check_kind
-from refluid.ops.registry import OperatorDef, find
+from refluid.ops.registry import OperatorDef, facts_of, find
 from refluid.runtime.known_updates import updates_of
 from refluid.runtime.pairing import Pair, recompute, recorder, replayer, wanted_inputs
 from refluid.runtime.source import literal
@@ -201,6 +201,9 @@ def slots(
                 for name, value in zip(arguments, values, strict=True)
             ]
         given[slot] = (values or None) if slot in many else (values or [None])[0]
+    place = facts_of(op.type).position
+    if place in given and op in writer.places:
+        given[place] = writer.places[op]
     return given
 
 

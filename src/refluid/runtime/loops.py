@@ -15,7 +15,7 @@ v20 = s5.result(p4)
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -39,8 +39,9 @@ from refluid.runtime.blocks import (
     write_gradient,
 )
 from refluid.runtime.counting import counted_rounds
+from refluid.runtime.row_sums import RowsLater, rows_later
 from refluid.runtime.steps import Bind, While
-from refluid.runtime.tape import make_tape
+from refluid.runtime.tape import Tape, make_tape
 from refluid.runtime.trees import Formula, Name, called, method
 from refluid.runtime.writing import CONTROL, Writing, handles
 
@@ -89,21 +90,23 @@ def _while_grad(writer: Writing, op: Operator) -> None:
         given = names.get(key_of(op.block, name + GRAD))
         value = called(or_zeros, given, writer.local(op.block, name))
         enter(writer, block, name + GRAD, value)
-    sums = {grad: Name(f"s{block.idx}_{index}") for index, (_, grad) in enumerate(summed)}
-    maker = writer.source.constant("Accumulator", Accumulator)
-    for one in sums.values():
-        add(Bind(one, called(maker)))
+    sums = {name: Name(f"s{block.idx}_{index}") for index, (name, _) in enumerate(summed)}
+    later = _begin_sums(writer, tape, op, sums)
+    wanted = [name for name, _ in passed + summed if name not in later]
+    rows = [name for one in later.values() for name in one.names]
     with writer.source.block(While(record, op=op)):
-        write_gradient(writer, op, method(record, "pop"), [name for name, _ in passed + summed])
-        for name, grad in summed:
-            if key_of(block, name + GRAD) in changed:
-                add(Bind(None, method(sums[grad], "add", inner_gradient(writer, op, name))))
+        write_gradient(writer, op, method(record, "pop"), wanted, rows)
+        for name, one in sums.items():
+            if name in later:
+                add(append(one, later[name].values(writer)))
+            elif key_of(block, name + GRAD) in changed:
+                add(Bind(None, method(one, "add", inner_gradient(writer, op, name))))
         for name in _made_anew(op, changed):
             gradient = writer.local(block, name + GRAD)
             zeros = writer.source.constant("zeros_like", zeros_like)
             add(Bind(gradient, called(zeros, gradient)))
     for name, grad in summed:
-        result = method(sums[grad], "result", writer.local(op.block, name))
+        result = method(sums[name], "result", writer.local(op.block, name))
         add(Bind(writer.local(op.block, grad), result, op=op))
     for name, grad in arrays:
         outer, inner = writer.local(op.block, grad), inner_gradient(writer, op, name)
@@ -115,6 +118,22 @@ def _while_grad(writer: Writing, op: Operator) -> None:
     for own, kept in after.items():
         add(Bind(own, kept))
     pass_lods(writer, op, gradient_names(op, "X"))
+
+
+def _begin_sums(
+    writer: Writing, tape: Tape | None, op: Operator, sums: Mapping[str, Name]
+) -> dict[str, RowsLater]:
+    """Makes the sums; those whose gradients wait for the end of the loop, so that the operators
+    that give them leave them out."""
+    later: dict[str, RowsLater] = {}
+    if tape is not None and writer.request.sums_rows:
+        later = rows_later(op.attr("sub_block"), list(sums), tape.gradient_pairs)
+    for one in later.values():
+        writer.unread[one.op] = writer.unread.get(one.op, frozenset()) | {one.output}
+    for name, local in sums.items():
+        maker = later[name].maker(writer) if name in later else Accumulator
+        writer.source.add(Bind(local, called(writer.source.constant("new_sum", maker))))
+    return later
 
 
 def _or_zeros(gradient: Any, value: Any) -> Any:

@@ -56,7 +56,7 @@ def write_operators(
                 CONTROL[op.type](writer, op)
             else:
                 reuse = owned.reusable(op, position)
-                unread = unread_slots(op, position, last, live)
+                unread = unread_slots(op, position, last, live) | writer.unread.get(op, frozenset())
                 alone = owned.alone(op, position)
                 how = CallOptions(pairs.get(position), reuse, position in copies, unread, alone)
                 write_call(writer, op, how)

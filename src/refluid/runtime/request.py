@@ -41,7 +41,8 @@ class Request:
 
     lends: fetched values are only looked at, so they may be what others hold. overlaps: exchanges
     go on while later operators run, until their results are needed. counts: loops whose rounds are
-    known before the first one count in Python.
+    known before the first one count in Python. sums_rows: gradients that loops add up wait for the
+    rows of all rounds.
     """
 
     block: Block
@@ -59,3 +60,4 @@ class Request:
     lends: bool = False
     overlaps: bool = False
     counts: bool = True
+    sums_rows: bool = True

@@ -24,7 +24,8 @@ class Writing:
     garbage: what collects dead values. tapes: what blocks keep for their gradient blocks, by block.
     entered: variables of sub-blocks that have a value when the block starts. fresh: variables
     whose memory nobody else holds. idle: operators that are left out. places: numbers that stand
-    for the positions in arrays that operators are given.
+    for the positions in arrays that operators are given. unread: output slots that an operator
+    needn't compute, besides those that nobody reads.
     """
 
     request: Request
@@ -38,6 +39,7 @@ class Writing:
     fresh: set[Key] = field(default_factory=set)
     idle: set[Operator] = field(default_factory=set)
     places: dict[Operator, Tree] = field(default_factory=dict)
+    unread: dict[Operator, frozenset[str]] = field(default_factory=dict)
 
     def local(self, block: Block, name: str) -> Name | None:
         """The local variable that holds a variable's value; None for one that is none."""

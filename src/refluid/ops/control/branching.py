@@ -174,7 +174,7 @@ def rnn_memory_helper(X: Tensor, *, dtype: int = 5) -> Tensor:
     return X
 
 
-@gradient("rnn_memory_helper")
+@gradient("rnn_memory_helper", views={"d_X": "d_Out"})
 def rnn_memory_helper_grad(
     X: Tensor, Out: Tensor, d_Out: Tensor | None, *, dtype: int = 5
 ) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -48,9 +50,13 @@ class RankTable:
         """Numbers of the sequences, the longest first."""
         return self.steps().order
 
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return self.steps().sizes
+
     def alive(self, step: int) -> int:
         """How many sequences have an element at that step."""
-        sizes = self.steps().sizes
+        sizes = self._sizes
         return sizes[step] if 0 <= step < len(sizes) else 0
 
 
@@ -85,6 +91,7 @@ def max_sequence_len(RankTable: AnyValue, *, device: torch.device) -> Tensor:
     differentiable="X",
     views={"Out": "X"},
     infer=like(Out="X"),
+    position="I",
 )
 def shrink_rnn_memory(
     X: Tensor,

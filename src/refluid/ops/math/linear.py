@@ -85,7 +85,7 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
 
 def _rows_summed(op: Operator) -> Mapping[str, str]:
     """{Y: X} where Y is a matrix and the rows of X are those of its first dimension."""
-    x, y = (len(op.block.var(op.input(slot)[0]).shape) for slot in ("X", "Y"))
+    x, y = (len(op.block.var_recursive(op.input(slot)[0]).shape) for slot in ("X", "Y"))
     return {"Y": "X"} if y == 2 and x > 1 and not op.attrs.get("transpose_X") else {}
 
 

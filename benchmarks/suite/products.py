@@ -1,0 +1,111 @@
+"""What the products of a step take by themselves: a floor by the kernels that libraries have."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from refluid.kernels import onednn
+
+# The ways to compute a product take turns, so often at least and for so many seconds.
+LEAST, SECONDS = 5, 1.0
+# Which arguments are the matrices; of _linear_pointwise the second one is transposed.
+_MATRICES = {"aten::mm": (0, 1), "aten::addmm": (1, 2), "mkldnn::_linear_pointwise": (0, 1)}
+_OTHERS = frozenset(("aten::bmm", "aten::convolution", "aten::convolution_backward"))
+
+Way = Callable[[], object]
+
+
+class Laid(NamedTuple):
+    """A tensor's shape, and how it lies in memory."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+    def made(self) -> Tensor:
+        """One of numbers from 0 to 1."""
+        last = sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
+        return torch.rand(last + 1).to(self.dtype).as_strided(self.shape, self.stride)
+
+
+class Product(NamedTuple):
+    """One operator and its arguments, tensors among them as `Laid`."""
+
+    operator: Any
+    arguments: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.operator.name()).partition(".")[0]
+
+
+class Products(TorchDispatchMode):
+    """Counts the matrix products and convolutions that run within it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Counter[Product] = Counter()
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        product = Product(func, ())
+        if product.name in _MATRICES or product.name in _OTHERS:
+            self.found[product._replace(arguments=tuple(map(_described, args)))] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def alone(products: Mapping[Product, int]) -> float:
+    """Seconds that so many of these take one after the other, each by the fastest way there is."""
+    return sum(count * min(times([*ways(product)])) for product, count in products.items())
+
+
+def ways(product: Product) -> Iterator[Way]:
+    """Ways to compute it: as it is, and of a matrix product those of both libraries, with the
+    second matrix as it lies and transposed beforehand; without a bias, which isn't arithmetic."""
+    given = [one.made() if isinstance(one, Laid) else one for one in product.arguments]
+    yield partial(product.operator, *given)
+    if product.name not in _MATRICES:
+        return
+    left, right = (given[place] for place in _MATRICES[product.name])
+    if product.name not in ("aten::mm", "aten::addmm"):
+        right = right.t()
+    for other in (right, right.contiguous(), right.t().contiguous().t()):
+        yield partial(torch.mm, left, other)
+    yield partial(torch.mm, right.t(), left.t())
+    if onednn.linear:
+        yield partial(
+            onednn.linear, left.contiguous(), right.t().contiguous(), None, "none", [], ""
+        )
+
+
+def times(tried: Sequence[Way]) -> list[float]:
+    """Seconds of each one's fastest run; they take turns."""
+    best = [math.inf] * len(tried)
+    end, rounds = time.perf_counter() + SECONDS, 0
+    while rounds < LEAST or time.perf_counter() < end:
+        for place, way in enumerate(tried):
+            begin = time.perf_counter()
+            way()
+            best[place] = min(best[place], time.perf_counter() - begin)
+        rounds += 1
+    return best
+
+
+def _described(argument: Any) -> Any:
+    if isinstance(argument, Tensor):
+        return Laid(tuple(argument.shape), argument.stride(), argument.dtype)
+    return tuple(argument) if isinstance(argument, list) else argument

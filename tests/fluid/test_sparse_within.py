@@ -1,0 +1,99 @@
+"""Sparse tables that only loops and branches look up: their gradients are rows outside as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+from refluid.core.dtypes import VarType
+from tests.fluid.once import own_programs
+
+L = fluid.layers
+WORDS, WIDTH = 12, 3
+
+
+def _looked_up(ids: Any, sparse: bool) -> Any:
+    table = fluid.ParamAttr("table", initializer=fluid.initializer.Uniform(-1.0, 1.0, seed=5))
+    return L.reshape(L.embedding(ids, [WORDS, WIDTH], sparse, param_attr=table), [-1, WIDTH])
+
+
+def _dynamic(ids: Any, sparse: bool) -> Any:
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word = rnn.step_input(ids)
+        memory = rnn.memory(shape=[WIDTH], value=0.0)
+        state = L.tanh(L.elementwise_add(_looked_up(word, sparse), memory))
+        rnn.update_memory(memory, state)
+        rnn.output(state)
+    return rnn()
+
+
+def _static(ids: Any, sparse: bool) -> Any:
+    rnn, steps = L.StaticRNN(), L.unsqueeze(ids, [1])
+    start = L.fill_constant([1, WIDTH], "float32", 0.0)
+    with rnn.step():
+        word, memory = rnn.step_input(steps), rnn.memory(init=start)
+        state = L.tanh(L.elementwise_add(_looked_up(word, sparse), memory))
+        rnn.update_memory(memory, state)
+        rnn.step_output(state)
+    return rnn()
+
+
+def _while(ids: Any, sparse: bool) -> Any:
+    place, end = L.fill_constant([1], "int64", 0), L.fill_constant([1], "int64", 3)
+    sums = L.create_array("float32")
+    going = L.less_than(place, end)
+    with L.While(going).block():
+        L.array_write(L.scale(_looked_up(ids, sparse), 2.0), place, sums)
+        L.increment(place, 1, in_place=True)
+        L.less_than(place, end, cond=going)
+    last = L.array_read(sums, L.fill_constant([1], "int64", 2))
+    return L.elementwise_mul(last, _numbers(ids))
+
+
+def _numbers(ids: Any) -> Any:
+    return L.cast(ids, "float32")
+
+
+def _cond(ids: Any, sparse: bool) -> Any:
+    many = L.greater_than(L.reduce_sum(ids), L.fill_constant([1], "int64", 20))
+    return L.cond(many, lambda: _looked_up(ids, sparse), lambda: L.scale(_numbers(ids), 1.0))
+
+
+NETWORKS: dict[str, Callable[[Any, bool], Any]] = {
+    "DynamicRNN": _dynamic,
+    "StaticRNN": _static,
+    "While": _while,
+    "cond": _cond,
+}
+
+
+def _trained(name: str, sparse: bool, optimizer: Any) -> Any:
+    """The table after some steps, and whether its gradient is declared as rows."""
+    with own_programs():
+        ids = fluid.data("ids", [None, 1], "int64", lod_level=1)
+        other = L.fc(_numbers(ids), WIDTH, param_attr=fluid.initializer.Constant(0.3))
+        out = L.elementwise_add(L.reduce_mean(NETWORKS[name](ids, sparse)), L.reduce_mean(other))
+        optimizer().minimize(L.mean(out))
+        executor, scope = fluid.Executor(), fluid.Scope()
+        executor.run(fluid.default_startup_program(), scope=scope)
+        for seed in range(3):
+            values = np.random.RandomState(seed).randint(0, WORDS, (7, 1))
+            given = fluid.create_lod_tensor(values, [[4, 1, 2]], fluid.CPUPlace())
+            executor.run(feed={"ids": given}, scope=scope)
+        grad = fluid.default_main_program().global_block().var("table@GRAD")
+        return np.array(scope.find_var("table").get_tensor()), grad.type
+
+
+@pytest.mark.parametrize("optimizer", [fluid.optimizer.SGD, fluid.optimizer.Adagrad])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_rows_train_as_whole_tables_do(name: str, optimizer: Any) -> None:
+    rows, kind = _trained(name, True, lambda: optimizer(0.1))
+    whole, plain = _trained(name, False, lambda: optimizer(0.1))
+    assert (kind, plain) == (VarType.SELECTED_ROWS, VarType.LOD_TENSOR)
+    assert np.abs(whole).max() > 0
+    np.testing.assert_allclose(rows, whole, rtol=1e-5, atol=1e-6)
