@@ -51,6 +51,12 @@ def _memory(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
     yield Comparison(_strategy(f"memory {row}", {**_FIXED, "places": 1, **row}), refuses=False)
 
 
+def _apart(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
+    """No operator writes over what another one made."""
+    row: Combination = {**_FIXED, "places": 1, "enable_inplace": False, TIER: "interpreted"}
+    yield Comparison(_strategy("nothing in place", row), refuses=False)
+
+
 def _reader(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
     yield Comparison(Way("reader", {TIER: draw.choice(("auto", "interpreted"))}, reader=True))
 
@@ -93,6 +99,7 @@ def _replicas(draw: Random, spec: Spec, built: Built) -> Iterator[Comparison]:
 
 _SOMETIMES: tuple[tuple[float, Callable[[Random, Spec, Built], Iterator[Comparison]]], ...] = (
     (0.08, _memory),
+    (0.15, _apart),
     (0.04, _reader),
     (0.2, _strategies),
     (0.15, _replicas),
