@@ -84,7 +84,6 @@ _KINDS: dict[str, tuple[Callable[[], Any], Optimizer]] = {
 }
 _WHY = {
     "adamax": "Fluid's programs scale a power of beta for every parameter, an operator each",
-    "rmsprop": "Fluid's update always keeps a momentum: two passes over memory more",
     "adagrad": "PyTorch has a kernel for the whole update, refluid does it step by step",
 }
 

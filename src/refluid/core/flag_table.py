@@ -77,6 +77,11 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_rows_together", True, "tables' sparse updates are one call (refluid only)"),
     ("refluid_last_uses", True, "recorded kernels write over what is spent (refluid only)"),
     ("refluid_shared_rows", True, "threads share updates of many rows (refluid only)"),
+    (
+        "refluid_one_pass_updates",
+        True,
+        "updates without fused kernels pass over memory once (refluid only)",
+    ),
     ("refluid_softmax_loop", True, "large softmax losses pass over memory once (refluid only)"),
     ("refluid_prefetch_rows", True, "rows of the next batch come with a push (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),

@@ -18,7 +18,7 @@ import torch
 
 from refluid.core.errors import OutOfBounds
 from refluid.core.flag_table import FLAGS, Flag, FlagValue, Status
-from refluid.kernels import compiled, epilogues
+from refluid.kernels import compiled, epilogues, lists
 
 _LOGGER = logging.getLogger("refluid")
 _PREFIX = "FLAGS_"
@@ -244,3 +244,4 @@ load_environment(os.environ)
 compiled.keep_if(lambda: bool(value("refluid_kept_loops")))
 compiled.share_if(lambda: bool(value("refluid_shared_rows")))
 epilogues.loop_if(lambda: bool(value("refluid_softmax_loop")))
+lists.one_pass_if(lambda: bool(value("refluid_one_pass_updates")))

@@ -131,6 +131,8 @@ _UNMEASURED_FLAGS = {
     "refluid_eager_packed_weights": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_loop_row_sums": "gains in DynamicRNN: see tiers.md",
     "refluid_unrolled_loops": "gains in StaticRNN: see tiers.md",
+    "refluid_one_pass_updates": "gains with Lamb, LarsMomentum, RMSProp, Adamax, Adadelta: see "
+    "benchmarks.md",
     "refluid_softmax_loop": "gains in losses of many classes. Two threads: softmax and logarithms "
     "of 640 x 10,000 logits 0.6 of torch's time, the LoD language model's step 0.95 of before, "
     "seq2seq's 0.99",

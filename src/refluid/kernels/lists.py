@@ -15,6 +15,21 @@ from torch import Tensor
 
 from refluid.kernels.parts import part
 
+# Tensors of fewer numbers aren't worth a pass of one's own (`one_pass.py`): caches hold them.
+ENOUGH = 2**14
+
+_one_pass: list[Callable[[], bool]] = [lambda: True]
+
+
+def one_pass_if(wanted: Callable[[], bool]) -> None:
+    """Updates pass over memory once, where they can, while this holds."""
+    _one_pass[:] = [wanted]
+
+
+def is_large(values: Any) -> bool:
+    """Whether some of these may be worth a pass of their own, and that is wanted."""
+    return any(one.numel() >= ENOUGH and one.is_cpu for one in values) and _one_pass[0]()
+
 
 def _each(function: Callable[..., Tensor]) -> Callable[..., list[Tensor]]:
     def run(values: Any, *others: Any, **named: Any) -> list[Tensor]:

@@ -164,6 +164,13 @@ def _multiplied(to: _Writer, places: list[Any], mask: Any, lanes: Any, number: A
     return lanes
 
 
+def _square(to: _Writer, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
+    given = to.load(places[0], mask, to.all(0.0))
+    return to.multiply_add(given, given, total)
+
+
+# squares(x, x, first, count, 0): the sum of the squares of `count` elements.
+squares = _of_row(0.0, _square, "fadd")
 # highest(x, x, first, count, 0): the greatest of `count` elements; NaN only where all of them are.
 highest = _of_row(float("-inf"), _higher, "fmax")
 # exponentials(x, out, first, count, top): out = exp(x - top), of x up to top; gives their sum.

@@ -9,6 +9,8 @@ from refluid.ops.optimizer.lists import (
     add_quotients,
     decay_to,
     decay_to_square,
+    in_one_pass,
+    numbers_of,
     update,
 )
 
@@ -34,7 +36,20 @@ def adagrad(
     _take_scaled_steps(Param, Grad, LearningRate, spread)
 
 
-@update("decayed_adagrad", "Param Moment")
+def _decayed_at_once(
+    Param: Tensors,
+    Grad: Tensors,
+    Moment: Tensors,
+    LearningRate: Tensors,
+    *,
+    decay: float = 0.95,
+    epsilon: float = 1e-6,
+) -> None:
+    kinds = Param, Grad, Moment
+    in_one_pass("decayed_adagrad", kinds, numbers_of(LearningRate), decay, epsilon)
+
+
+@update("decayed_adagrad", "Param Moment", at_once=_decayed_at_once)
 def decayed_adagrad(
     Param: Tensors,
     Grad: Tensors,
@@ -51,7 +66,20 @@ def decayed_adagrad(
     _take_scaled_steps(Param, Grad, LearningRate, spread)
 
 
-@update("adadelta", "Param AvgSquaredGrad AvgSquaredUpdate")
+def _adadelta_at_once(
+    Param: Tensors,
+    Grad: Tensors,
+    AvgSquaredGrad: Tensors,
+    AvgSquaredUpdate: Tensors,
+    *,
+    rho: float = 0.95,
+    epsilon: float = 1e-6,
+) -> None:
+    kinds = Param, Grad, AvgSquaredGrad, AvgSquaredUpdate
+    in_one_pass("adadelta", kinds, [0.0] * len(Param), rho, epsilon)
+
+
+@update("adadelta", "Param AvgSquaredGrad AvgSquaredUpdate", at_once=_adadelta_at_once)
 def adadelta(
     Param: Tensors,
     Grad: Tensors,
@@ -80,7 +108,24 @@ def _stretched(grads: Tensors, updates: Tensors, spread: Tensors, epsilon: float
     return factors
 
 
-@update("adamax", "Param Moment InfNorm")
+def _adamax_at_once(
+    Param: Tensors,
+    Grad: Tensors,
+    LearningRate: Tensors,
+    Moment: Tensors,
+    InfNorm: Tensors,
+    Beta1Pow: Tensors,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+) -> None:
+    pairs = zip(numbers_of(LearningRate), numbers_of(Beta1Pow), strict=True)
+    rates = [rate / (1.0 - power) for rate, power in pairs]
+    in_one_pass("adamax", (Param, Grad, Moment, InfNorm), rates, beta1, beta2, epsilon)
+
+
+@update("adamax", "Param Moment InfNorm", at_once=_adamax_at_once)
 def adamax(
     Param: Tensors,
     Grad: Tensors,
@@ -105,7 +150,25 @@ def adamax(
     _take_scaled_steps(Param, Moment, rates, InfNorm)
 
 
-@update("rmsprop", "Param Moment MeanSquare MeanGrad")
+def _rmsprop_at_once(
+    Param: Tensors,
+    MeanSquare: Tensors,
+    MeanGrad: Tensors | None,
+    LearningRate: Tensors,
+    Grad: Tensors,
+    Moment: Tensors,
+    *,
+    epsilon: float = 1e-10,
+    decay: float = 0.9,
+    momentum: float = 0.0,
+    centered: bool = False,
+) -> None:
+    means = [MeanGrad] if centered and MeanGrad else []
+    kinds, numbers = [Param, Grad, Moment, MeanSquare, *means], (decay, epsilon, momentum)
+    in_one_pass("rmsprop", kinds, numbers_of(LearningRate), *numbers, float(len(means)))
+
+
+@update("rmsprop", "Param Moment MeanSquare MeanGrad", at_once=_rmsprop_at_once)
 def rmsprop(
     Param: Tensors,
     MeanSquare: Tensors,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,6 +12,8 @@ from refluid.ops.optimizer.lists import (
     Tensors,
     decay_to,
     decay_to_square,
+    in_one_pass,
+    numbers_of,
     update,
     update_flags,
 )
@@ -25,7 +28,25 @@ def _scaled(steps: Tensors, rates: Tensors, factors: Tensors) -> None:
         step.mul_(rate * factor)
 
 
-@update("lars_momentum", "Param Velocity")
+def _lars_at_once(
+    Param: Tensors,
+    Grad: Tensors,
+    Velocity: Tensors,
+    LearningRate: Tensors,
+    *,
+    mu: float,
+    lars_coeff: float = 0.001,
+    lars_weight_decay: float = 0.0005,
+) -> None:
+    kinds, rates = (Param, Grad, Velocity), numbers_of(LearningRate)
+    numbers = mu, lars_weight_decay
+    lengths, slopes = np.sqrt(in_one_pass("lars_lengths", kinds, rates, *numbers))
+    whole = np.where((lengths > 0) & (slopes > 0), slopes + lars_weight_decay * lengths, 0.0)
+    factors = np.divide(lars_coeff * lengths, whole, out=np.ones_like(whole), where=whole != 0)
+    in_one_pass("lars_steps", kinds, [*(rates * factors)], *numbers)
+
+
+@update("lars_momentum", "Param Velocity", at_once=_lars_at_once)
 def lars_momentum(
     Param: Tensors,
     Grad: Tensors,
@@ -57,7 +78,29 @@ def lars_momentum(
     lists.sub_(Param, Velocity)
 
 
-@update("lamb", "Param Moment1 Moment2")
+def _lamb_at_once(
+    Param: Tensors,
+    Grad: Tensors,
+    LearningRate: Tensors,
+    Moment1: Tensors,
+    Moment2: Tensors,
+    Beta1Pow: Tensors,
+    Beta2Pow: Tensors,
+    *,
+    weight_decay: float,
+    beta1: float = 0.9,
+    beta2: float = BETA2,
+    epsilon: float = 1e-6,
+) -> None:
+    kinds, rates = (Param, Grad, Moment1, Moment2), numbers_of(LearningRate)
+    numbers = beta1, beta2, epsilon, weight_decay
+    lengths, sizes = np.sqrt(in_one_pass("lamb_lengths", kinds, rates, *numbers))
+    both = (lengths > 0) & (sizes > 0)
+    factors = np.divide(lengths, sizes, out=np.ones_like(sizes), where=both)
+    in_one_pass("lamb_steps", kinds, [*(rates * factors)], *numbers)
+
+
+@update("lamb", "Param Moment1 Moment2", at_once=_lamb_at_once)
 def lamb(
     Param: Tensors,
     Grad: Tensors,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, get_type_hints
 
 from torch import Tensor
@@ -31,15 +31,23 @@ def update_flags(kept: str, renamed: Mapping[str, str] | None = None) -> dict[st
 
 
 def update(
-    type: str, kept: str, *, renamed: Mapping[str, str] | None = None, rows: bool = False
+    type: str,
+    kept: str,
+    *,
+    renamed: Mapping[str, str] | None = None,
+    rows: bool = False,
+    at_once: Body | None = None,
 ) -> Callable[[Body], Body]:
     """Registers a body that takes a list per slot, writes in place and returns nothing.
 
     kept: the inputs it overwrites. renamed: their output slots where not `SlotOut`. rows: of a
-    sparse gradient it touches the rows that are there and no others; else all rows move.
+    sparse gradient it touches the rows that are there and no others; else all rows move. at_once:
+    the same for parameters that pass over memory once (`kernels/one_pass.py`).
     """
 
     def decorate(body: Body) -> Body:
+        if at_once is not None:
+            body = _some_at_once(body, at_once, {"Grad", *kept.split()})
         single = _single(body, kept.split())
         lifted = by_rows(kept)(single) if rows else as_dense(single)
         operator(type, **update_flags(kept, renamed))(lifted)
@@ -68,6 +76,47 @@ def _single(body: Body, kept: list[str]) -> Body:
     run.__annotations__ = hints
     run.__signature__ = signature  # type: ignore[attr-defined]
     return run
+
+
+def _some_at_once(body: Body, at_once: Body, alike: Set[str]) -> Body:
+    """The body, with another one for parameters that pass over memory once.
+
+    alike: the inputs that are laid out as the parameters are.
+    """
+    names = list(inspect.signature(body).parameters)
+    first = names.index("Param")
+
+    @functools.wraps(body)
+    def run(*inputs: Any, **attrs: Any) -> None:
+        params = inputs[first]
+        if not lists.is_large(params):
+            body(*inputs, **attrs)
+            return
+        from refluid.kernels.one_pass import suited  # few optimizers have such
+
+        pairs = zip(names, inputs, strict=False)
+        found = suited(params, *[one for name, one in pairs if name in alike and one])
+        others = [place for place in range(len(params)) if place not in {*found}]
+        for places, compute in ((found, at_once), (others, body)):
+            if places:
+                compute(*([one[i] for i in places] if one else one for one in inputs), **attrs)
+
+    return run
+
+
+def numbers_of(rates: Tensors) -> list[float]:
+    """Rates on the CPU as numbers; one that several parameters have is read once."""
+    known = {id(rate): float(rate.item()) for rate in {id(one): one for one in rates}.values()}
+    return [known[id(one)] for one in rates]
+
+
+def in_one_pass(
+    loop: str, kinds: Sequence[Tensors], rates: Sequence[float], *numbers: float
+) -> Any:
+    """Runs a loop of `kernels/update_loops.py`; gives its sums, [2, parameters]."""
+    from refluid.kernels import one_pass, update_loops  # few optimizers have such
+
+    return one_pass.Parts(*kinds).run(getattr(update_loops, loop), rates, numbers)
 
 
 def take_steps(params: Tensors, steps: Tensors, rates: Tensors) -> None:
