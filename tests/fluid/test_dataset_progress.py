@@ -92,7 +92,9 @@ def test_watching_shows_readers_live_and_sums_up(tmp_path: Path) -> None:
     shown, out = run(tmp_path, "QueueDataset", errors=True, output=False, watch=True)
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert re.search(r"reader +produces +consumed +waited +queue +batches", plain)
-    assert re.search(r"dataset +compute-bound +\S+/s +\S+/s +\d+% +\S+ of 2 +\d+", plain)
+    # Which of them waits follows from what else the machine does.
+    verdict = r"(compute-bound|reader-bound|balanced)"
+    assert re.search(rf"dataset +{verdict} +\S+/s +\S+/s +\d+% +\S+ of 2 +\d+", plain)
     assert "train_from_dataset" in plain
-    assert "refluid: dataset: compute-bound; produces" in plain
+    assert re.search(rf"refluid: dataset: {verdict}; produces", plain)
     assert "train_from_dataset" not in out

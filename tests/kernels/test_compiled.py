@@ -221,3 +221,11 @@ def test_addresses_are_those_of_the_arrays() -> None:
     fixed.flags.writeable = False
     for one in (whole, whole[3:], whole.reshape(3, 4), fixed, np.empty(0), np.array(3.5)):
         assert address_of(one) == one.ctypes.data
+
+
+def test_arguments_may_be_an_empty_tuple(folder: Path) -> None:
+    names: dict[str, Any] = {"__name__": "loops"}
+    source = "@compiled\ndef first(numbers, none):\n    return numbers[0] + len(none)\n"
+    exec("from refluid.kernels.compiled import compiled\n" + source, names)
+    assert names["first"](np.array([7, 8]), ()) == 7
+    assert [one.suffix for one in folder.iterdir()] == [".so"]

@@ -179,7 +179,7 @@ def _module(loop: NumbaLoop, kinds: Any) -> str:
             sizes = "".join(f"int64[{next(places)}], " for _ in range(kind.rank))
             return f"carray({view}[{address}], ({sizes}))"
         if isinstance(kind, tuple):
-            return f"({', '.join(map(given, kind))},)"
+            return f"({''.join(f'{given(one)}, ' for one in kind)})"
         dtype = np.dtype(kind)
         view = "float64" if dtype.kind == "f" else "int64"
         views.setdefault(view, numba.from_dtype(np.dtype(view)))

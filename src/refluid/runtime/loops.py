@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, zeros_like
 
@@ -39,11 +39,13 @@ from refluid.runtime.blocks import (
     write_gradient,
 )
 from refluid.runtime.counting import counted_rounds
-from refluid.runtime.row_sums import RowsLater, rows_later
 from refluid.runtime.steps import Bind, While
 from refluid.runtime.tape import Tape, make_tape
 from refluid.runtime.trees import Formula, Name, called, method
 from refluid.runtime.writing import CONTROL, Writing, handles
+
+if TYPE_CHECKING:
+    from refluid.runtime.row_sums import RowsLater
 
 
 @handles("while")
@@ -127,6 +129,8 @@ def _begin_sums(
     that give them leave them out."""
     later: dict[str, RowsLater] = {}
     if tape is not None and writer.request.sums_rows:
+        from refluid.runtime.row_sums import rows_later  # few programs have loops
+
         later = rows_later(op.attr("sub_block"), list(sums), tape.gradient_pairs)
     for one in later.values():
         writer.unread[one.op] = writer.unread.get(one.op, frozenset()) | {one.output}

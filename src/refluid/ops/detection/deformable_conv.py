@@ -28,20 +28,25 @@ def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec
     return {"Output": ((n, filters, *out), dtype)}
 
 
-def corner_taps(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The four pixels around points of the zero-padded plane: rows, columns, weights (..., 4).
+def corner_taps(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """The four pixels around points of the zero-padded plane: their numbers, weights; (..., 4).
 
     Points a pixel or more outside take nothing, and so don't want to move in either.
     """
-    top, left = y.detach().floor(), x.detach().floor()
-    fy, fx = y - top, x - left
-    rows = torch.stack([top, top, top + 1, top + 1], -1)
-    columns = torch.stack([left, left + 1, left, left + 1], -1)
-    weight = torch.stack([(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx], -1)
-    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    inside &= ((y > -1) & (x > -1))[..., None]
-    rows, columns = rows.clamp(0, height - 1).long(), columns.clamp(0, width - 1).long()
-    return rows, columns, torch.where(inside, weight, 0)
+    (rows, down), (columns, across) = _two_taps(y, height), _two_taps(x, width)
+    down = torch.where(((y > -1) & (x > -1)).unsqueeze(-1), down, 0)
+    places = (rows * width).unsqueeze(-1) + columns.unsqueeze(-2)
+    return places.flatten(-2), (down.unsqueeze(-1) * across.unsqueeze(-2)).flatten(-2)
+
+
+def _two_taps(at: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The pixels before and after points along one axis, in it, and their weights: (..., 2)."""
+    before = at.detach().floor()
+    after_share = at - before
+    pixels = torch.stack((before, before + 1), -1)
+    share = torch.stack((1 - after_share, after_share), -1)
+    share = torch.where((pixels >= 0) & (pixels < size), share, 0)
+    return pixels.clamp_(0, size - 1).long(), share
 
 
 def _steps(
@@ -75,13 +80,13 @@ def _columns(
     taps_y, taps_x = (one.reshape(-1, 1) for one in torch.meshgrid(dy, dx, indexing="ij"))
     y = moved[..., 0] + (y0[:, None, None, None] + taps_y)
     x = moved[..., 1] + (x0[:, None, None] + taps_x)
-    rows, columns, weight = corner_taps(y, x, height, width)
+    places, weight = corner_taps(y, x, height, width)
     if Mask is not None:
         share = Mask.reshape(n, groups, kh * kw, ho, wo).permute(0, 3, 4, 2, 1)
         weight = weight * share[..., None]
     image = torch.arange(n, device=Input.device).reshape(-1, 1, 1, 1, 1, 1)
     group = torch.arange(groups, device=Input.device)[:, None]
-    index = ((image * height + rows) * width + columns) * groups + group
+    index = (image * (height * width) + places) * groups + group
     pixels = Input.permute(0, 2, 3, 1).reshape(-1, channels // groups)
     found = F.embedding_bag(
         index.reshape(-1, 4), pixels, mode="sum", per_sample_weights=weight.reshape(-1, 4)

@@ -96,7 +96,7 @@ def deformable_psroi_pooling(
     y, x = _sampled(start, (end - start).clamp(min=_SMALLEST), shift, sample_per_part)
     inside = (x >= -0.5) & (x <= width - 0.5) & (y >= -0.5) & (y <= height - 0.5)
     y, x = y.clamp(0, height - 1), x.clamp(0, width - 1)
-    rows, columns, weight = corner_taps(y, x, height, width)
+    places, weight = corner_taps(y, x, height, width)
     count = inside.sum(-1).to(Input.dtype)
     weight = torch.where(inside[..., None], weight, 0) / count.clamp(min=1)[..., None, None]
     classes = shift.shape[1]
@@ -104,7 +104,7 @@ def deformable_psroi_pooling(
     group = group + _parts(size[1], group_size[1], Input.device)
     groups = group_size[0] * group_size[1]
     kind = torch.arange(classes, device=Input.device).reshape(-1, 1, 1, 1, 1)
-    plane = (image.reshape(-1, 1, 1, 1, 1, 1) * height + rows) * width + columns
+    plane = image.reshape(-1, 1, 1, 1, 1, 1) * (height * width) + places
     index = (plane * groups + group[..., None, None]) * classes + kind
     channels = output_dim // classes
     pixels = Input.reshape(n, classes, channels, groups, height, width).permute(0, 4, 5, 3, 1, 2)
