@@ -33,20 +33,27 @@ def corner_taps(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, 
 
     Points a pixel or more outside take nothing, and so don't want to move in either.
     """
-    (rows, down), (columns, across) = _two_taps(y, height), _two_taps(x, width)
-    down = torch.where(((y > -1) & (x > -1)).unsqueeze(-1), down, 0)
-    places = (rows * width).unsqueeze(-1) + columns.unsqueeze(-2)
-    return places.flatten(-2), (down.unsqueeze(-1) * across.unsqueeze(-2)).flatten(-2)
+    # Each pixel by itself: kernels are slow where two or four numbers are all of a dimension.
+    near = (y > -1) & (x > -1)
+    down, across = _two_taps(y, height, near), _two_taps(x, width, None)
+    rows = [(pixel * width, share) for pixel, share in down]
+    both = [(one, other) for one in rows for other in across]
+    places = torch.stack([row + column for (row, _), (column, _) in both], -1)
+    return places, torch.stack([one * other for (_, one), (_, other) in both], -1)
 
 
-def _two_taps(at: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The pixels before and after points along one axis, in it, and their weights: (..., 2)."""
+def _two_taps(at: Tensor, size: int, near: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+    """The pixels before and after points along one axis, in it, and their weights.
+
+    near: points that take anything at all, if not all do.
+    """
     before = at.detach().floor()
-    after_share = at - before
-    pixels = torch.stack((before, before + 1), -1)
-    share = torch.stack((1 - after_share, after_share), -1)
-    share = torch.where((pixels >= 0) & (pixels < size), share, 0)
-    return pixels.clamp_(0, size - 1).long(), share
+    share, found = at - before, []
+    for pixel, weight in ((before, 1 - share), (before + 1, share)):
+        inside = (pixel >= 0) & (pixel < size)
+        inside = inside if near is None else inside.logical_and_(near)
+        found.append((pixel.clamp(0, size - 1).long(), torch.where(inside, weight, 0)))
+    return found
 
 
 def _steps(
