@@ -88,11 +88,22 @@ def measure(
         for name, rival in running.items():
             found.measured[name].shares = rival.ask("shares")
         if EAGER in running:  # last of all: counting makes more memory
-            alone = running[REFLUID].ask("needs")["alone"]
+            alone = _alone(running[REFLUID], machine, found, settings)
             found.needs = running[EAGER].ask("needs") | {"alone": alone}
             held = found.needs["held"]
             found.copied = machine.ask("copied", device=settings.device, held=held)
     return found
+
+
+def _alone(refluid: Running, machine: Running, found: Found, settings: Settings) -> float:
+    """What a step's products take alone, where the machine multiplies as fast as at its best in
+    this run: it may be slower at the moment."""
+    asked = {"device": settings.device, "half": settings.half, "clock": settings.clock}
+    rates = [machine.ask("ceiling", **asked)]
+    seconds: float = refluid.ask("needs")["alone"]
+    rates.append(machine.ask("ceiling", **asked))
+    found.ceiling = max(found.ceiling, *rates)
+    return seconds * sum(rates) / 2 / found.ceiling
 
 
 def _reason(failure: RivalFailed) -> str:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from refluid.kernels import onednn
 
 # The ways to compute a product take turns, so often at least and for so many seconds.
-LEAST, SECONDS = 5, 1.0
+LEAST, SECONDS = 5, 0.4
 # Which arguments are the matrices; of _linear_pointwise the second one is transposed.
 _MATRICES = {"aten::mm": (0, 1), "aten::addmm": (1, 2), "mkldnn::_linear_pointwise": (0, 1)}
 _OTHERS = frozenset(("aten::bmm", "aten::convolution", "aten::convolution_backward"))

@@ -143,6 +143,8 @@ def test_a_missed_goal_says_how_far_the_floor_is() -> None:
     assert "by memory, is 750 ms: refluid takes 2.0 times that" in line
     (line,) = missed_lines({"mlp": slow | {"moved": 75, "copied": 0.0}})
     assert "by arithmetic, is 600 ms" in line  # the rate of copies isn't known
+    (line,) = missed_lines({"mlp": slow | {"alone": 0.9}})
+    assert "take 900 ms: 2.00 of that peer if nothing else took time" in line
     (line,) = missed_lines({"mlp": slow | {"ceiling": 0.0}})
     assert "floor" not in line
 

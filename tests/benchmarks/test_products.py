@@ -1,0 +1,58 @@
+"""Products of a step are found, and computed the same in every way that is timed."""
+
+from __future__ import annotations
+
+import torch
+
+from benchmarks.suite.products import Laid, Product, Products, alone, times, ways
+from refluid.kernels import onednn
+
+aten = torch.ops.aten
+
+
+def _found() -> Products:
+    a, b, bias = torch.rand(5, 3), torch.rand(4, 3), torch.rand(4)
+    images, filters = torch.rand(2, 3, 6, 6), torch.rand(4, 3, 3, 3)
+    with Products() as products:
+        for _ in range(3):
+            torch.mm(a, b.t())
+        torch.addmm(bias, a, b.t())
+        torch.bmm(a[None], b.t()[None])
+        torch.nn.functional.conv2d(images, filters, padding=1)
+        torch.relu(a)
+    return products
+
+
+def test_products_are_counted_by_shape_and_order() -> None:
+    found = {one.name: (one, count) for one, count in _found().found.items()}
+    assert set(found) == {"aten::mm", "aten::addmm", "aten::bmm", "aten::convolution"}
+    product, count = found["aten::mm"]
+    assert count == 3
+    kind = torch.float32
+    assert product.arguments == (Laid((5, 3), (3, 1), kind), Laid((3, 4), (1, 3), kind))
+
+
+def test_all_ways_compute_the_same() -> None:
+    """As many results as there are libraries and orders, for each product's own numbers."""
+    for product in _found().found:
+        made = [way() for way in ways(product)]
+        matrices = product.name in ("aten::mm", "aten::addmm")
+        assert len(made) == (5 + bool(onednn.linear) if matrices else 1)
+        if product.name == "aten::mm":
+            for one in made[1:]:
+                assert isinstance(one, torch.Tensor) and isinstance(made[0], torch.Tensor)
+                torch.testing.assert_close(one if one.shape == (5, 4) else one.t(), made[0])
+
+
+def test_each_counts_as_often_as_it_runs() -> None:
+    kind = torch.float32
+    square = Laid((64, 64), (64, 1), kind)
+    product = Product(aten.mm.default, (square, square))
+    once, often = alone({product: 1}), alone({product: 1000})
+    assert 0 < once < often
+
+
+def test_the_fastest_run_counts() -> None:
+    begun = []
+    (seconds, other) = times([lambda: begun.append(1), lambda: sum(range(20000))])
+    assert 0 < seconds < other and len(begun) >= 5
