@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from refluid.kernels import onednn
+from refluid.kernels.watching import DispatchMode, name_of
 
 # The ways to compute a product take turns, so often at least and for so many seconds.
 LEAST, SECONDS = 5, 0.4
 # Which arguments are the matrices; of _linear_pointwise the second one is transposed.
-_MATRICES = {"aten::mm": (0, 1), "aten::addmm": (1, 2), "mkldnn::_linear_pointwise": (0, 1)}
-_OTHERS = frozenset(("aten::bmm", "aten::convolution", "aten::convolution_backward"))
+_MATRICES = {"mm": (0, 1), "addmm": (1, 2), "mkldnn::_linear_pointwise": (0, 1)}
+_OTHERS = frozenset(("bmm", "convolution", "convolution_backward"))
 
 Way = Callable[[], object]
 
@@ -45,10 +45,10 @@ class Product(NamedTuple):
 
     @property
     def name(self) -> str:
-        return str(self.operator.name()).partition(".")[0]
+        return name_of(self.operator)
 
 
-class Products(TorchDispatchMode):
+class Products(DispatchMode):
     """Counts the matrix products and convolutions that run within it."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def ways(product: Product) -> Iterator[Way]:
     if product.name not in _MATRICES:
         return
     left, right = (given[place] for place in _MATRICES[product.name])
-    if product.name not in ("aten::mm", "aten::addmm"):
+    if product.name not in ("mm", "addmm"):
         right = right.t()
     for other in (right, right.contiguous(), right.t().contiguous().t()):
         yield partial(torch.mm, left, other)

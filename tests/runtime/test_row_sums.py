@@ -126,6 +126,18 @@ def test_the_gradients_are_the_same(seed: int) -> None:
             np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)  # of four steps
 
 
+def _bits(seed: int, counted: bool) -> list[bytes]:
+    with flags.override({"FLAGS_refluid_counted_loops": counted}):
+        losses, state = trained(seed, True)
+    return [one.tobytes() for one in (*losses, *state)]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_memories_are_cut_by_the_loops_number(seed: int) -> None:
+    """A number that the loop counts in Python, or a tensor: every bit is the same."""
+    assert _bits(seed, True) == _bits(seed, False)
+
+
 def test_most_wait_and_all_ways_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of weights that a round uses twice, or whose rows change, don't wait."""
     joined, at_once = [0], [0]

@@ -63,6 +63,5 @@ def _sparse(block: Block, op: Operator, forward: Variable) -> bool:
         parts = [block.var_recursive(name) for name in op.input_arg_names]
         return all(part.type == VarType.SELECTED_ROWS for part in parts)
     inner = [one.vars.get(forward.name + GRAD) for one in op.sub_blocks()]
-    if any(one is not None and one.type == VarType.SELECTED_ROWS for one in inner):
-        return forward.persistable
-    return forward.persistable and bool(op.attrs.get("is_sparse"))
+    rows = any(one is not None and one.type == VarType.SELECTED_ROWS for one in inner)
+    return forward.persistable and (rows or bool(op.attrs.get("is_sparse")))

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
+
+
+def joined_rows(uses: Sequence[Sequence[Any]], rows: Sequence[bool]) -> list[Any]:
+    """Of several uses' values those that have rows, one below the other; others are all alike."""
+    if len(uses) == 1:
+        return list(uses[0])
+    return [
+        torch.cat(several) if has else several[0]
+        for has, several in zip(rows, zip(*uses, strict=True), strict=True)
+    ]
 
 
 class Accumulator:

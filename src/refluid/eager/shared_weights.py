@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.core.accumulator import joined_rows
 from refluid.kernels.engine import run_backward
 from refluid.kernels.packed import packed_weights
 
@@ -49,12 +50,7 @@ class _Waiting:
     def compute(self, kept: int) -> None:
         """Adds the gradient of the uses so far. kept: how many tensors stand before slopes."""
         uses, self.uses, self.size = self.uses, [], 0
-        values = uses[0]
-        if len(uses) > 1:
-            values = [
-                torch.cat(several) if rows else several[0]
-                for rows, several in zip(self.call.rows, zip(*uses, strict=True), strict=True)
-            ]
+        values = joined_rows(uses, self.call.rows)
         found, weight = self.call.gradient_of_weight(values[:kept], values[kept:]), self.weight
         if weight.grad is None:
             weight.grad = found

@@ -16,7 +16,6 @@ from refluid.ir.attributes import convert
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
-from refluid.ops.effects import OUTSIDE
 from refluid.ops.probing import by_slot
 from refluid.ops.registry import defined, gradient_ops
 from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice
@@ -124,15 +123,7 @@ class WrittenGradient:
         """Whether the gradient is one operator with a body that takes tensors."""
         if call.whole is None or len(call.whole.block.ops) != 1:
             return False
-        definition = defined(call.whole.block.ops[0].type)
-        return (
-            definition.body is not None
-            and not definition.levels
-            and not definition.makes_lod
-            and not definition.mutates
-            and not definition.effects & OUTSIDE
-            and definition.context <= _CONTEXT
-        )
+        return defined(call.whole.block.ops[0].type).is_plain(_CONTEXT)
 
     # -- forward --------------------------------------------------------------
 

@@ -71,5 +71,5 @@ class Parts:
         room = torch.empty(team_size(), _PART)
         counters = np.zeros(1, np.int64), np.zeros(1, np.int64)
         given = self._places, self._sizes, self._firsts, np.array(rates, np.float64)
-        loop(*counters, *given, sums, room, tuple(map(float, numbers)))
+        loop(*counters, *given, sums, room, numbers)
         return np.add.reduceat(sums, self._firsts[:-1], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
 from refluid.ops.declared_lods import declare_lods
+from refluid.ops.effects import OUTSIDE
 from refluid.ops.facts import Facts
 from refluid.ops.infer import Infer, infer_by_probing
 from refluid.ops.nested import Nested
@@ -76,6 +77,13 @@ class OperatorDef(Facts):
         inputs = {slot.name: slot for slot in self.inputs}
         names = tuple(inputs) if self.differentiable is None else self.differentiable
         return tuple(Slot(name + GRAD, inputs[name].many, True) for name in names)
+
+    def is_plain(self, context: Set[str]) -> bool:
+        """Whether a call of its body takes tensors and gives tensors, writes to none and has no
+        effect outside; of the context it is given no more than this."""
+        lods = self.levels or self.makes_lod
+        acts = self.mutates or self.effects & OUTSIDE
+        return self.body is not None and not (lods or acts) and self.context <= context
 
     @property
     def inline(self) -> bool:

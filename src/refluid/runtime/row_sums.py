@@ -15,12 +15,11 @@ from typing import Any
 import torch
 
 from refluid.analysis.uses import key_of, reads, writes
-from refluid.core.accumulator import Accumulator
+from refluid.core.accumulator import Accumulator, joined_rows
 from refluid.ir.block import Block
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.effects import OUTSIDE
-from refluid.ops.registry import OperatorDef, find
+from refluid.ops.registry import find
 from refluid.runtime.calls import keywords
 from refluid.runtime.trees import Name
 from refluid.runtime.writing import Writing
@@ -68,12 +67,7 @@ class RowSum:
 
     def _join(self) -> None:
         waiting, self._waiting = self._waiting, []
-        columns = zip(*waiting, strict=True)
-        values = [
-            torch.cat(one) if has and len(one) > 1 else one[0]
-            for one, has in zip(columns, self._rows, strict=True)
-        ]
-        self._sum.add(self._compute(*values))
+        self._sum.add(self._compute(*joined_rows(waiting, self._rows)))
 
     def result(self, like: Any) -> Any:
         """The gradient; zeros shaped as `like` where there was no round."""
@@ -144,13 +138,14 @@ def rows_later(
 def _of(op: Operator, weight: str) -> Iterator[RowsLater]:
     """How an operator's gradient of a weight waits, if it is a sum over rows."""
     definition, forward_op = find(op.type), _forward_of(op)
-    forward = forward_op and find(forward_op.type)
-    if definition is None or not (forward_op and forward and _is_plain(definition)):
+    forward = find(forward_op.type) if forward_op is not None else None
+    if definition is None or forward_op is None or forward is None:
+        return
+    if not definition.is_plain({"need"}) or any(slot.many for slot in definition.inputs):
         return
     found = forward.sums_rows
     for slot, rows in (found(forward_op) if callable(found) else found).items():
-        single = all(len(op.input(one.name)) < 2 for one in definition.inputs)
-        if op.input(slot) != [weight] or op.output(slot + GRAD) != [weight + GRAD] or not single:
+        if op.input(slot) != [weight] or op.output(slot + GRAD) != [weight + GRAD]:
             continue
         beside = {one.name for one in forward.inputs} - {rows}
         slots = {
@@ -173,17 +168,6 @@ def _forward_of(op: Operator) -> Operator | None:
         ):
             return one
     return None
-
-
-def _is_plain(definition: OperatorDef) -> bool:
-    """Whether a call takes tensors and gives tensors, and needs nothing else."""
-    return (
-        definition.body is not None
-        and definition.context <= {"need"}
-        and not (definition.levels or definition.makes_lod or definition.mutates)
-        and not definition.effects & OUTSIDE
-        and not any(slot.many for slot in definition.inputs)
-    )
 
 
 def _stay(block: Block, position: int, names: Sequence[str]) -> bool:

@@ -107,7 +107,7 @@ def two_arguments(site: Site) -> None:
     else:
         left, right, scalar = *aligned(site), False
     template = _TWO[site.op.type]
-    if template == _TWO["elementwise_mod"] and not (_is_float(site) or x.scalar):
+    if site.op.type == "elementwise_mod" and not (_is_float(site) or x.scalar):
         template = "torch.fmod({x}, {y})"  # of integers it has the sign of X
     text = template.format(x=left, y=right)
     site.give(text, loose=not template.startswith("torch."), scalar=scalar)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from refluid.kernels import lists
 from refluid.ops.optimizer.fused import adagrad_step, groups_by_rate
 from refluid.ops.optimizer.lists import (
+    Given,
     Tensors,
     add_quotients,
+    by_loop,
     decay_to,
     decay_to_square,
     in_one_pass,
@@ -36,20 +38,11 @@ def adagrad(
     _take_scaled_steps(Param, Grad, LearningRate, spread)
 
 
-def _decayed_at_once(
-    Param: Tensors,
-    Grad: Tensors,
-    Moment: Tensors,
-    LearningRate: Tensors,
-    *,
-    decay: float = 0.95,
-    epsilon: float = 1e-6,
-) -> None:
-    kinds = Param, Grad, Moment
-    in_one_pass("decayed_adagrad", kinds, numbers_of(LearningRate), decay, epsilon)
-
-
-@update("decayed_adagrad", "Param Moment", at_once=_decayed_at_once)
+@update(
+    "decayed_adagrad",
+    "Param Moment",
+    at_once=by_loop("decayed_adagrad", "Param Grad Moment", "decay epsilon"),
+)
 def decayed_adagrad(
     Param: Tensors,
     Grad: Tensors,
@@ -66,20 +59,11 @@ def decayed_adagrad(
     _take_scaled_steps(Param, Grad, LearningRate, spread)
 
 
-def _adadelta_at_once(
-    Param: Tensors,
-    Grad: Tensors,
-    AvgSquaredGrad: Tensors,
-    AvgSquaredUpdate: Tensors,
-    *,
-    rho: float = 0.95,
-    epsilon: float = 1e-6,
-) -> None:
-    kinds = Param, Grad, AvgSquaredGrad, AvgSquaredUpdate
-    in_one_pass("adadelta", kinds, [0.0] * len(Param), rho, epsilon)
-
-
-@update("adadelta", "Param AvgSquaredGrad AvgSquaredUpdate", at_once=_adadelta_at_once)
+@update(
+    "adadelta",
+    "Param AvgSquaredGrad AvgSquaredUpdate",
+    at_once=by_loop("adadelta", "Param Grad AvgSquaredGrad AvgSquaredUpdate", "rho epsilon"),
+)
 def adadelta(
     Param: Tensors,
     Grad: Tensors,
@@ -108,21 +92,10 @@ def _stretched(grads: Tensors, updates: Tensors, spread: Tensors, epsilon: float
     return factors
 
 
-def _adamax_at_once(
-    Param: Tensors,
-    Grad: Tensors,
-    LearningRate: Tensors,
-    Moment: Tensors,
-    InfNorm: Tensors,
-    Beta1Pow: Tensors,
-    *,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-) -> None:
-    pairs = zip(numbers_of(LearningRate), numbers_of(Beta1Pow), strict=True)
+def _adamax_at_once(given: Given) -> None:
+    pairs = zip(*map(numbers_of, (given["LearningRate"], given["Beta1Pow"])), strict=True)
     rates = [rate / (1.0 - power) for rate, power in pairs]
-    in_one_pass("adamax", (Param, Grad, Moment, InfNorm), rates, beta1, beta2, epsilon)
+    in_one_pass("adamax", given, "Param Grad Moment InfNorm", "beta1 beta2 epsilon", rates)
 
 
 @update("adamax", "Param Moment InfNorm", at_once=_adamax_at_once)
@@ -150,22 +123,12 @@ def adamax(
     _take_scaled_steps(Param, Moment, rates, InfNorm)
 
 
-def _rmsprop_at_once(
-    Param: Tensors,
-    MeanSquare: Tensors,
-    MeanGrad: Tensors | None,
-    LearningRate: Tensors,
-    Grad: Tensors,
-    Moment: Tensors,
-    *,
-    epsilon: float = 1e-10,
-    decay: float = 0.9,
-    momentum: float = 0.0,
-    centered: bool = False,
-) -> None:
-    means = [MeanGrad] if centered and MeanGrad else []
-    kinds, numbers = [Param, Grad, Moment, MeanSquare, *means], (decay, epsilon, momentum)
-    in_one_pass("rmsprop", kinds, numbers_of(LearningRate), *numbers, float(len(means)))
+def _rmsprop_at_once(given: Given) -> None:
+    centered = bool(given["centered"] and given["MeanGrad"])
+    kinds = "Param Grad Moment MeanSquare" + " MeanGrad" * centered
+    rates = numbers_of(given["LearningRate"])
+    numbers = "decay epsilon momentum centered"
+    in_one_pass("rmsprop", {**given, "centered": centered}, kinds, numbers, rates)
 
 
 @update("rmsprop", "Param Moment MeanSquare MeanGrad", at_once=_rmsprop_at_once)

@@ -9,6 +9,7 @@ from torch import Tensor
 from refluid.kernels import lists
 from refluid.ops.optimizer.adam import BETA2
 from refluid.ops.optimizer.lists import (
+    Given,
     Tensors,
     decay_to,
     decay_to_square,
@@ -28,22 +29,14 @@ def _scaled(steps: Tensors, rates: Tensors, factors: Tensors) -> None:
         step.mul_(rate * factor)
 
 
-def _lars_at_once(
-    Param: Tensors,
-    Grad: Tensors,
-    Velocity: Tensors,
-    LearningRate: Tensors,
-    *,
-    mu: float,
-    lars_coeff: float = 0.001,
-    lars_weight_decay: float = 0.0005,
-) -> None:
-    kinds, rates = (Param, Grad, Velocity), numbers_of(LearningRate)
-    numbers = mu, lars_weight_decay
-    lengths, slopes = np.sqrt(in_one_pass("lars_lengths", kinds, rates, *numbers))
-    whole = np.where((lengths > 0) & (slopes > 0), slopes + lars_weight_decay * lengths, 0.0)
-    factors = np.divide(lars_coeff * lengths, whole, out=np.ones_like(whole), where=whole != 0)
-    in_one_pass("lars_steps", kinds, [*(rates * factors)], *numbers)
+def _lars_at_once(given: Given) -> None:
+    rates, decay = numbers_of(given["LearningRate"]), given["lars_weight_decay"]
+    told = given, "Param Grad Velocity", "mu lars_weight_decay"
+    lengths, slopes = np.sqrt(in_one_pass("lars_lengths", *told, rates))
+    whole = np.where((lengths > 0) & (slopes > 0), slopes + decay * lengths, 0.0)
+    local = given["lars_coeff"] * lengths
+    factors = np.divide(local, whole, out=np.ones_like(whole), where=whole != 0)
+    in_one_pass("lars_steps", *told, [*(rates * factors)])
 
 
 @update("lars_momentum", "Param Velocity", at_once=_lars_at_once)
@@ -78,26 +71,13 @@ def lars_momentum(
     lists.sub_(Param, Velocity)
 
 
-def _lamb_at_once(
-    Param: Tensors,
-    Grad: Tensors,
-    LearningRate: Tensors,
-    Moment1: Tensors,
-    Moment2: Tensors,
-    Beta1Pow: Tensors,
-    Beta2Pow: Tensors,
-    *,
-    weight_decay: float,
-    beta1: float = 0.9,
-    beta2: float = BETA2,
-    epsilon: float = 1e-6,
-) -> None:
-    kinds, rates = (Param, Grad, Moment1, Moment2), numbers_of(LearningRate)
-    numbers = beta1, beta2, epsilon, weight_decay
-    lengths, sizes = np.sqrt(in_one_pass("lamb_lengths", kinds, rates, *numbers))
+def _lamb_at_once(given: Given) -> None:
+    rates = numbers_of(given["LearningRate"])
+    told = given, "Param Grad Moment1 Moment2", "beta1 beta2 epsilon weight_decay"
+    lengths, sizes = np.sqrt(in_one_pass("lamb_lengths", *told, rates))
     both = (lengths > 0) & (sizes > 0)
     factors = np.divide(lengths, sizes, out=np.ones_like(sizes), where=both)
-    in_one_pass("lamb_steps", kinds, [*(rates * factors)], *numbers)
+    in_one_pass("lamb_steps", *told, [*(rates * factors)])
 
 
 @update("lamb", "Param Moment1 Moment2", at_once=_lamb_at_once)

@@ -16,6 +16,9 @@ from refluid.ops.signature import Body
 from refluid.ops.sparse.sparse import as_dense, by_rows
 
 Tensors = list[Tensor]
+# What an update is given, by the names that its body has: lists of tensors, and numbers.
+Given = Mapping[str, Any]
+UpdateAtOnce = Callable[[Given], None]
 _ONE = {Tensors: Tensor, Tensors | None: Tensor | None}
 
 
@@ -36,7 +39,7 @@ def update(
     *,
     renamed: Mapping[str, str] | None = None,
     rows: bool = False,
-    at_once: Body | None = None,
+    at_once: UpdateAtOnce | None = None,
 ) -> Callable[[Body], Body]:
     """Registers a body that takes a list per slot, writes in place and returns nothing.
 
@@ -78,12 +81,13 @@ def _single(body: Body, kept: list[str]) -> Body:
     return run
 
 
-def _some_at_once(body: Body, at_once: Body, alike: Set[str]) -> Body:
+def _some_at_once(body: Body, at_once: UpdateAtOnce, alike: Set[str]) -> Body:
     """The body, with another one for parameters that pass over memory once.
 
     alike: the inputs that are laid out as the parameters are.
     """
-    names = list(inspect.signature(body).parameters)
+    signature = inspect.signature(body)
+    names = list(signature.parameters)
     first = names.index("Param")
 
     @functools.wraps(body)
@@ -96,12 +100,20 @@ def _some_at_once(body: Body, at_once: Body, alike: Set[str]) -> Body:
 
         pairs = zip(names, inputs, strict=False)
         found = suited(params, *[one for name, one in pairs if name in alike and one])
-        others = [place for place in range(len(params)) if place not in {*found}]
-        for places, compute in ((found, at_once), (others, body)):
-            if places:
-                compute(*([one[i] for i in places] if one else one for one in inputs), **attrs)
+        others = sorted({*range(len(params))} - {*found})
+        if found:
+            bound = signature.bind(*_at(found, inputs), **attrs)
+            bound.apply_defaults()
+            at_once(bound.arguments)
+        if others:
+            body(*_at(others, inputs), **attrs)
 
     return run
+
+
+def _at(places: Sequence[int], inputs: Sequence[Any]) -> list[Any]:
+    """Of each list the tensors at those places; what isn't given stays away."""
+    return [[one[place] for place in places] if one else one for one in inputs]
 
 
 def numbers_of(rates: Tensors) -> list[float]:
@@ -110,13 +122,27 @@ def numbers_of(rates: Tensors) -> list[float]:
     return [known[id(one)] for one in rates]
 
 
-def in_one_pass(
-    loop: str, kinds: Sequence[Tensors], rates: Sequence[float], *numbers: float
-) -> Any:
-    """Runs a loop of `kernels/update_loops.py`; gives its sums, [2, parameters]."""
+def in_one_pass(loop: str, given: Given, kinds: str, numbers: str, rates: Sequence[float]) -> Any:
+    """Runs a loop of `kernels/update_loops.py`; gives its sums, [2, parameters].
+
+    kinds, numbers: the names of what it is told of each parameter, and of all.
+    """
     from refluid.kernels import one_pass, update_loops  # few optimizers have such
 
-    return one_pass.Parts(*kinds).run(getattr(update_loops, loop), rates, numbers)
+    parts = one_pass.Parts(*(given[name] for name in kinds.split()))
+    told = tuple(float(given[name]) for name in numbers.split())
+    return parts.run(getattr(update_loops, loop), rates, told)
+
+
+def by_loop(loop: str, kinds: str, numbers: str) -> UpdateAtOnce:
+    """An update that is one such loop, at the learning rates if it has any."""
+
+    def run(given: Given) -> None:
+        params, rates = given["Param"], given.get("LearningRate")
+        known = numbers_of(rates) if rates else [0.0] * len(params)
+        in_one_pass(loop, given, kinds, numbers, known)
+
+    return run
 
 
 def take_steps(params: Tensors, steps: Tensors, rates: Tensors) -> None:
