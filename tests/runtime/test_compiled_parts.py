@@ -218,7 +218,7 @@ def test_equal_parts_of_long_runs_are_compiled_once(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parts that differ in an operand, a number or an operator alone are others."""
-    monkeypatch.setattr(compile, "_LONG", 8)
+    monkeypatch.setattr(compile, "LONG", 8)
     monkeypatch.setattr(compile, "_CUT", frozenset({"neg"}))
     source, steps = random.Random(seed), Steps()
     x, y = given = [steps.give(IN_ORDER), steps.give(IN_ORDER)]
@@ -252,7 +252,7 @@ def test_equal_parts_of_long_runs_are_compiled_once(
 
 
 def test_what_repeats_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile, "_LONG", 8)
+    monkeypatch.setattr(compile, "LONG", 8)
     monkeypatch.setattr(compile, "_CUT", frozenset({"neg"}))
     steps, graphs = Steps(), list[GraphModule]()
     value = steps.give(IN_ORDER)

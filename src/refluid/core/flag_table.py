@@ -116,6 +116,11 @@ _EFFECTIVE: list[_Row] = [
         "gradients of weights that `while` loops add up come of all rounds at once (refluid only)",
     ),
     (
+        "refluid_gathered_kernels",
+        True,
+        "kernels that lookups and lines lie between are compiled together (refluid only)",
+    ),
+    (
         "refluid_unrolled_loops",
         True,
         "loops of StaticRNN are recorded as the kernels of all their steps (refluid only)",

@@ -34,7 +34,7 @@ _LEFT = (
 
 # Longer runs, of loops over time steps, are cut at products and where the number of a step is used,
 # so that what repeats is compiled once.
-_LONG = 256
+LONG = 256
 _NAMES = """
     mm addmm bmm baddbmm select
 """
@@ -121,7 +121,7 @@ def _tried(
     run: list[Any], later: _Later, compiler: Compiler, failures: list[Exception]
 ) -> list[Part | Compiled]:
     ins, outs = _ins(run), _outs(run, later)
-    if len(run) < _ENOUGH or _is_left(run[0]) or _alias(run, ins) or len(failures) >= _HOPELESS:
+    if len(run) < _ENOUGH or is_left(run[0]) or _alias(run, ins) or len(failures) >= _HOPELESS:
         return run
     try:
         module = _module(run, ins, outs, later.bound)
@@ -146,13 +146,13 @@ def _runs(steps: Sequence[Part]) -> list[list[Any]]:
     runs: list[list[Part]] = []
     together = False
     for step in steps:
-        joins = isinstance(step, Kernel) and not _is_left(step)
+        joins = isinstance(step, Kernel) and not is_left(step)
         if joins and together:
             runs[-1].append(step)
         else:
             runs.append([step])
         together = joins
-    return [part for run in runs for part in (_cut(run) if len(run) > _LONG else [run])]
+    return [part for run in runs for part in (_cut(run) if len(run) > LONG else [run])]
 
 
 def _cut(run: list[Any]) -> list[list[Any]]:
@@ -168,7 +168,7 @@ def _cuts(kernel: Kernel) -> bool:
     return kernel.func.overloadpacket.__name__ in _CUT
 
 
-def _is_left(step: Part) -> bool:
+def is_left(step: Part) -> bool:
     if not isinstance(step, Kernel) or step.draws:
         return True
     return step.func.overloadpacket.__name__ in _LEFT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -156,6 +156,23 @@ class Compiled:
 
 
 Part = Kernel | Line
+
+
+def places(values: Iterable[Value | None]) -> set[int]:
+    """The memory that they lie in."""
+    return {one.storage for one in values if one is not None and one.storage is not None}
+
+
+def seen_by_kernels_alone(steps: Iterable[Part | Compiled]) -> set[int]:
+    """Memory that a kernel of these steps makes, and that nothing but kernels ever sees."""
+    made, others = set[int](), set[int]()
+    for step in steps:
+        used, given = places(step.uses), places(step.outs)
+        if isinstance(step, Kernel):
+            made |= given - used
+        else:
+            others |= used | given
+    return made - others
 
 
 def values_in(tree: Any) -> Iterator[Value]:

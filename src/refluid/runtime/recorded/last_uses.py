@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
 from refluid.kernels.watching import OpOverload
-from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
+from refluid.runtime.recorded.graph import (
+    Compiled,
+    Kernel,
+    Part,
+    Value,
+    places,
+    seen_by_kernels_alone,
+)
 
 # Kernels, element by element, that torch also has as `name_`, which writes over its first input;
 # and those of which the first two may change places.
@@ -27,8 +34,12 @@ def over_last_uses(steps: Sequence[Part | Compiled]) -> list[Part | Compiled]:
     Only memory that a kernel of these steps made, that no line of the plan or compiled function
     ever sees, and that the result fills just as the input does.
     """
-    own = _seen_by_kernels_alone(steps)
-    last = {place: number for number, step in enumerate(steps) for place in _places(step)}
+    own = seen_by_kernels_alone(steps)
+    last = {
+        place: number
+        for number, step in enumerate(steps)
+        for place in places((*step.uses, *step.outs))
+    }
     spent: defaultdict[int, set[int]] = defaultdict(set)
     for place in own:
         spent[last[place]].add(place)
@@ -36,24 +47,6 @@ def over_last_uses(steps: Sequence[Part | Compiled]) -> list[Part | Compiled]:
         _written_over(step, spent[number]) if isinstance(step, Kernel) else step
         for number, step in enumerate(steps)
     ]
-
-
-def _places(step: Part | Compiled) -> Iterator[int]:
-    """The memory that a step has to do with."""
-    for value in (*step.uses, *step.outs):
-        if value is not None and value.storage is not None:
-            yield value.storage
-
-
-def _seen_by_kernels_alone(steps: Sequence[Part | Compiled]) -> set[int]:
-    made, others = set[int](), set[int]()
-    for step in steps:
-        if isinstance(step, Kernel):
-            given = {value.storage for value in step.uses}
-            made.update(place for place in _places(step) if place not in given)
-        else:
-            others.update(_places(step))
-    return made - others
 
 
 def _written_over(kernel: Kernel, spent: set[int]) -> Kernel:

@@ -8,7 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
+from refluid.runtime.recorded.graph import (
+    Kernel,
+    Line,
+    Part,
+    Value,
+    places,
+    seen_by_kernels_alone,
+)
 from refluid.runtime.steps import Call
 from refluid.runtime.trees import mapped
 
@@ -148,13 +155,15 @@ def _key(kernel: Kernel, versions: Counter[int]) -> Any:
 
 
 def _read(steps: list[Part]) -> list[Part]:
-    """Without kernels whose results nobody reads."""
-    needed: set[Value] = set()
+    """Without kernels whose results, and what they write over, nobody reads."""
+    own = seen_by_kernels_alone(steps)
+    needed, read = set[Value](), set[int]()
     kept: list[Part] = []
     for step in reversed(steps):
-        idle = isinstance(step, Kernel) and not step.writes and not step.draws
+        idle = isinstance(step, Kernel) and not step.draws and step.writes <= own - read
         if idle and needed.isdisjoint(step.outs):
             continue
         needed.update(step.uses)
+        read |= places(step.uses)
         kept.append(step)
     return kept[::-1]

@@ -235,8 +235,9 @@ class Tiers:
 
 def _compiled(steps: Sequence[Part]) -> list[Part | Compiled]:
     from refluid.runtime.recorded.compile import compile_steps  # most programs stay recorded
+    from refluid.runtime.recorded.gathering import gathered
 
-    return compile_steps(steps)
+    return compile_steps(gathered(steps) if flags.value("refluid_gathered_kernels") else steps)
 
 
 def _write(
