@@ -6,28 +6,20 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.fx import GraphModule
 
-from refluid import fluid
-from refluid.core import flags
-from refluid.kernels.inductor import in_order
 from refluid.ops.effects import Effect
-from refluid.runtime.recorded import compile as compiling
-from refluid.runtime.recorded.compile import compile_steps, is_left
+from refluid.runtime.recorded.compile import is_left
 from refluid.runtime.recorded.gathering import gathered
 from refluid.runtime.recorded.graph import Kernel, Layout, Line, Part, Value
 from refluid.runtime.recorded.simplify import simplify
-from refluid.runtime.recorded.trial import compiling_at_once
 from refluid.runtime.steps import Call
 from refluid.runtime.trees import Known, Name
 
 aten: Any = torch.ops.aten
-layers = fluid.layers
-FLAG = "FLAGS_refluid_gathered_kernels"
+IDS = Value("ids", constant=torch.tensor([5, 0, 3, 3, 1, 2]))
 
 
 class Box:
@@ -88,7 +80,7 @@ class Drawn:
         self._call(aten.mul_.Tensor, one, 0.5, storage=one.storage, writes=[one.storage])
 
     def _lookup(self) -> None:
-        self._call(aten.embedding.default, self._one(), torch.tensor([5, 0, 3, 3, 1, 2]))
+        self._call(aten.embedding.default, self._one(), IDS)
 
     def _draw(self) -> None:
         self._call(aten.bernoulli.p, self._one(), 0.5)
@@ -119,6 +111,7 @@ class Drawn:
         """What the lines of these steps that act outside saw, and what became of what was given."""
         torch.manual_seed(1)
         known: dict[Value, Any] = {one: torch.randn(6, 4) for one in self.given}
+        known[IDS] = IDS.constant
         told = []
         for step in steps:
             if isinstance(step, Line):
@@ -173,73 +166,3 @@ def test_what_nobody_reads_is_left_out(group: int) -> None:
         for one, other in zip(drawn.told_by(steps), wanted, strict=True):
             assert torch.equal(one, other), seed
     assert left_out > 100 and writes > 10
-
-
-def _clicks(source: random.Random) -> Any:
-    """A network of several tables, whose gradients are rows, and parts that draw numbers."""
-    parts = []
-    for n in range(source.randint(2, 4)):
-        ids = fluid.data(f"ids{n}", [None, 1], dtype="int64")
-        attr = fluid.ParamAttr(name=f"table{n}")
-        rows = layers.embedding(ids, [20, 4], is_sparse=source.random() < 0.8, param_attr=attr)
-        parts.append(layers.reshape(rows, [-1, 4]))
-    crossed = layers.elementwise_mul(*source.sample(parts, 2))
-    hidden = layers.fc(layers.concat(parts, axis=1), 6, act="tanh")
-    if source.random() < 0.5:
-        hidden = layers.dropout(hidden, 0.3, seed=5)
-    joined = layers.concat([hidden, crossed], axis=1)
-    return layers.mean(layers.square(layers.fc(joined, 1) - 1.0))
-
-
-def _trained(seed: int) -> list[bytes]:
-    """Losses and parameters of compiled steps."""
-    source = random.Random(seed)
-    main, startup = fluid.Program(), fluid.Program()
-    main.random_seed = startup.random_seed = 3
-    with fluid.program_guard(main, startup), fluid.unique_name.guard():
-        loss = _clicks(source)
-        clip = fluid.clip.GradientClipByValue(0.2) if source.random() < 0.3 else None
-        maker = source.choice([fluid.optimizer.Adam, fluid.optimizer.SGD])
-        maker(0.1, grad_clip=clip).minimize(loss)
-    scope, exe = fluid.Scope(), fluid.Executor()
-    exe.run(startup, scope=scope)
-    numbers = np.random.default_rng(seed)
-    names = [name for name in main.global_block().vars if name.startswith("ids")]
-    found = []
-    with compiling_at_once():
-        for _ in range(5):
-            feed = {name: numbers.integers(0, 20, (8, 1)) for name in names}
-            found += exe.run(main, feed, [loss], scope=scope)
-    found += [np.asarray(scope.find_var(one.name).get_tensor()) for one in main.all_parameters()]
-    return [one.tobytes() for one in found]
-
-
-def _as_it_is(module: GraphModule, *_examples: Any) -> GraphModule:
-    """The graph itself; torch's own kernel lays no result that doesn't fill its memory."""
-
-    def laid(tensor: Tensor, strides: Sequence[int]) -> Tensor:
-        return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
-
-    for node in module.graph.nodes:
-        if node.target is in_order():
-            node.target = laid
-    module.recompile()
-    return module
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_training_is_the_same_bit_by_bit(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts: list[int] = []
-
-    def compile_with(steps: Sequence[Part]) -> Any:
-        parts.append(runs_of(steps))
-        return compile_steps(steps, _as_it_is)
-
-    monkeypatch.setattr(compiling, "compile_steps", compile_with)
-    found = []
-    for gathers in (False, True):
-        with flags.override({"FLAGS_refluid_tier": "compiled", FLAG: gathers}):
-            found.append(_trained(seed))
-    apart, together = parts[: len(parts) // 2], parts[len(parts) // 2 :]
-    assert found[0] == found[1]
-    assert sum(together) < sum(apart)

@@ -237,11 +237,12 @@ def test_errors_name_the_operator_and_the_line() -> None:
 
 
 def _compiled_by(monkeypatch: pytest.MonkeyPatch, compiler: Any) -> None:
-    def compile_with(steps: Any) -> Any:
-        return compile_steps(steps, compiler)
+    def compile_with(steps: Any, lookups: Any = frozenset()) -> Any:
+        return compile_steps(steps, compiler, lookups)
 
     monkeypatch.setattr(compile, "compile_steps", compile_with)
     monkeypatch.setattr(trial, "_TIMED", 1)
+    monkeypatch.setattr(trial, "_SECONDS", 0.0)
 
 
 def _train(model: Model, steps: int) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from refluid.runtime.code import Code
+from refluid.runtime.recorded import trial as trials
 from refluid.runtime.recorded.trial import Trial, undecided
 
 
@@ -102,3 +104,37 @@ def test_code_is_made_for_the_threads_of_the_step(count: int) -> None:
     finally:
         torch.set_num_threads(former)
     assert seen == [count]
+
+
+# Of each kind the seconds that its steps take, by number, and which is kept.
+RACES: dict[str, tuple[Callable[[int], float], Callable[[int], float], bool, int]] = {
+    "long steps": (lambda n: 1.0, lambda n: 0.9, True, 5),
+    "the first is slow": (lambda n: 1.0, lambda n: 0.9 if n else 9.0, True, 5),
+    "slower": (lambda n: 1.0, lambda n: 1.1, False, 5),
+    "short steps": (lambda n: 1e-4, lambda n: 9e-5, True, 50),
+    "pauses at first": (lambda n: 1e-4, lambda n: 9e-5 if n > 8 else 1e-3, True, 50),
+    "more and more pauses": (lambda n: 1e-4, lambda n: 9e-5 + (n % 7 < 4) * 2e-5, True, 50),
+    "a tenth of a second": (lambda n: 0.005, lambda n: 0.0051, False, 20),
+}
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_so_many_steps_are_timed_that_pauses_decide_nothing(
+    race: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    takes, compiled_takes, kept, count = RACES[race]
+    recorded, compiled = Code.__new__(Code), Code.__new__(Code)
+
+    def timed(code: Code, times: list[float], _clock: object) -> Code:
+        times.append((takes if code is recorded else compiled_takes)(len(times)))
+        return code
+
+    monkeypatch.setattr(trials, "_timed", timed)
+    trial = Trial(lambda: compiled)
+    holder = _Holder(recorded, trial)
+    trial.next(holder)
+    trial._thread.join()
+    while holder.trial:
+        trial.next(holder)
+    assert (holder.code is compiled) == kept
+    assert [*map(len, trial._seconds)] == [count, count + 1]

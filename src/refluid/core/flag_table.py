@@ -118,7 +118,7 @@ _EFFECTIVE: list[_Row] = [
     (
         "refluid_gathered_kernels",
         True,
-        "kernels that lookups and lines lie between are compiled together (refluid only)",
+        "lookups are compiled, with the kernels that they and updates lie between (refluid only)",
     ),
     (
         "refluid_unrolled_loops",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,6 +46,18 @@ def take_rows(table: Tensor, ids: Tensor, out: Tensor | None) -> Tensor:
     if not (_is_ours(table, ids) and out.is_contiguous() and loops().look_up(table, ids, out)):
         torch.index_select(table, 0, ids, out=out)
     return out
+
+
+def check_rows(table: Tensor, ids: Tensor) -> None:
+    """Raises IndexError, as `aten::embedding` does, where the table lacks a row.
+
+    table: [height, width]; ids: int64 or int32 of any shape, on the CPU.
+    """
+    numbers: Any = ids.numpy()
+    # Without signs negative ones are the largest.
+    unsigned = np.uint64 if numbers.itemsize == 8 else np.uint32
+    if numbers.size and numbers.view(unsigned).max() >= table.shape[0]:
+        torch.embedding(table, ids)
 
 
 def _is_ours(table: Tensor, ids: Tensor) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from refluid.kernels.holders import laid_out_alike
 from refluid.kernels.inductor import compile_graph, in_order, without_memory
+from refluid.kernels.rows.lookup import check_rows
 from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
 from refluid.runtime.trees import mapped
 
@@ -26,11 +29,12 @@ _ENOUGH = 4
 # Runs on which the compiler may fail before the rest of a step stays as it is.
 _HOPELESS = 8
 # torch's own kernels for these are the fastest there are, and write to what they are given; of
-# oneDNN's products TorchInductor takes only those by constants. Lookups say which id is no row.
-_LEFT = (
-    *("_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "embedding"),
-    "softmax_with_top",
+# oneDNN's products TorchInductor takes only those by constants.
+_LEFT = frozenset(
+    ["_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "softmax_with_top"]
 )
+# Compiled, it ends the process where an id is no row: ids are looked at before, or it is left.
+LOOKUP = "embedding"
 
 # Longer runs, of loops over time steps, are cut at products and where the number of a step is used,
 # so that what repeats is compiled once.
@@ -41,6 +45,8 @@ _NAMES = """
 _CUT = frozenset(_NAMES.split())
 
 CompiledFunction = Callable[..., Any]
+# Those that may be compiled, with the values that have their ids, and no others.
+Lookups = Mapping[Part, Value]
 Compiler = Callable[[GraphModule, list[Tensor], list[Tensor]], CompiledFunction]
 
 
@@ -80,19 +86,21 @@ class _Later:
 
 
 def compile_steps(
-    steps: Sequence[Part], compiler: Compiler = compile_graph
+    steps: Sequence[Part],
+    compiler: Compiler = compile_graph,
+    lookups: Lookups = MappingProxyType({}),
 ) -> list[Part | Compiled]:
     """The steps, with compiled functions in the place of the kernels between two lines.
 
     Of kernels that the compiler fails on each half is tried by itself. Raises what it raised
     first where it fails on all.
     """
-    failures: list[Exception] = []
+    trying = _Trying(_once(compiler), lookups)
     later, done = _Later(), list[list[Part | Compiled]]()
-    once = _once(compiler)
-    for run in reversed(_runs(steps)):
-        done.append(_tried(run, later, once, failures))
+    for run in reversed(_runs(steps, lookups)):
+        done.append(trying.on(run, later))
         later.precede(run)
+    failures = trying.failures
     if failures and not any(isinstance(one, Compiled) for part in done for one in part):
         raise failures[0]
     if failures:
@@ -117,22 +125,40 @@ def _lie(tensor: Tensor) -> tuple[Any, ...]:
     return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
-def _tried(
-    run: list[Any], later: _Later, compiler: Compiler, failures: list[Exception]
-) -> list[Part | Compiled]:
-    ins, outs = _ins(run), _outs(run, later)
-    if len(run) < _ENOUGH or is_left(run[0]) or _alias(run, ins) or len(failures) >= _HOPELESS:
-        return run
-    try:
-        module = _module(run, ins, outs, later.bound)
-        function = compiler(module, _examples(ins), _examples(outs))
-    except Exception as error:
-        failures.append(error)
-    else:
-        return [Compiled(function, ins, list(outs))]
-    first, second = run[: len(run) // 2], run[len(run) // 2 :]
-    halves = (first, later.behind(second)), (second, later)
-    return [one for half, its in halves for one in _tried(half, its, compiler, failures)]
+@dataclass
+class _Trying:
+    """Has runs compiled, and keeps what the compiler failed on."""
+
+    compiler: Compiler
+    lookups: Lookups
+    failures: list[Exception] = field(default_factory=list)
+
+    def on(self, run: list[Any], later: _Later) -> list[Part | Compiled]:
+        """The run as one compiled function, or as several and kernels between."""
+        ins, outs = _ins(run), _outs(run, later)
+        whole = len(run) < _ENOUGH or is_left(run[0], self.lookups) or _alias(run, ins)
+        if whole or len(self.failures) >= _HOPELESS:
+            return run
+        try:
+            module = _module(run, ins, outs, later.bound)
+            function = self.compiler(module, _examples(ins), _examples(outs))
+        except Exception as error:
+            self.failures.append(error)
+        else:
+            return [*_checks(run, self.lookups), Compiled(function, ins, list(outs))]
+        first, second = run[: len(run) // 2], run[len(run) // 2 :]
+        return self.on(first, later.behind(second)) + self.on(second, later)
+
+
+def _checks(run: Sequence[Kernel], lookups: Lookups) -> list[Compiled]:
+    """What says, before the lookups in this run are made, which id is no row."""
+    found = dict[tuple[Value, int], Compiled]()
+    for kernel in run:
+        if kernel in lookups:
+            table, ids = kernel.args[0], lookups[kernel]
+            key = ids, table.layout.shape[0]
+            found.setdefault(key, Compiled(check_rows, [table, ids], [], kernel.op))
+    return list(found.values())
 
 
 def _examples(values: Sequence[Value]) -> list[Tensor]:
@@ -141,12 +167,12 @@ def _examples(values: Sequence[Value]) -> list[Tensor]:
         return [value.layout.empty() for value in values if value.layout is not None]
 
 
-def _runs(steps: Sequence[Part]) -> list[list[Any]]:
+def _runs(steps: Sequence[Part], lookups: Container[Part] = ()) -> list[list[Any]]:
     """Steps that belong together, in order."""
     runs: list[list[Part]] = []
     together = False
     for step in steps:
-        joins = isinstance(step, Kernel) and not is_left(step)
+        joins = isinstance(step, Kernel) and not is_left(step, lookups)
         if joins and together:
             runs[-1].append(step)
         else:
@@ -165,13 +191,14 @@ def _cut(run: list[Any]) -> list[list[Any]]:
 
 
 def _cuts(kernel: Kernel) -> bool:
-    return kernel.func.overloadpacket.__name__ in _CUT
+    return kernel.name in _CUT
 
 
-def is_left(step: Part) -> bool:
+def is_left(step: Part, lookups: Container[Part] = ()) -> bool:
+    """Whether it can't be compiled; lookups only if they are among these."""
     if not isinstance(step, Kernel) or step.draws:
         return True
-    return step.func.overloadpacket.__name__ in _LEFT
+    return step.name in _LEFT or (step.name == LOOKUP and step not in lookups)
 
 
 def _ins(kernels: Sequence[Kernel]) -> list[Value]:

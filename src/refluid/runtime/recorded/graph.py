@@ -12,7 +12,7 @@ from torch import Tensor
 
 from refluid.ir.operator import Operator
 from refluid.kernels.watching import OpOverload, makes_several
-from refluid.runtime.steps import Step
+from refluid.runtime.steps import Call, Step
 from refluid.runtime.trees import ROW, Formula, Name, entry, leaves, mapped
 
 
@@ -30,10 +30,15 @@ class Layout:
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
 
     @property
+    def is_dense(self) -> bool:
+        """Whether it has each element of its memory once, in whatever order."""
+        pairs = zip(self.shape, self.stride, strict=True)
+        return 1 + sum((size - 1) * by for size, by in pairs) == self.shape.numel()
+
+    @property
     def is_ordered(self) -> bool:
         """Whether it fills its memory, and might do so in another order of its dimensions."""
-        long = [(size, by) for size, by in zip(self.shape, self.stride, strict=True) if size > 1]
-        return len(long) > 1 and 1 + sum((size - 1) * by for size, by in long) == self.shape.numel()
+        return sum(size > 1 for size in self.shape) > 1 and self.is_dense
 
 
 @dataclass(eq=False)
@@ -96,6 +101,11 @@ class Kernel:
         del self.uses
 
     @property
+    def name(self) -> str:
+        """The operator's name, without its overload."""
+        return str(self.func.overloadpacket.__name__)
+
+    @property
     def is_sized(self) -> bool:
         """Whether a number in its arguments follows from the sizes of what is fed."""
         return any(isinstance(leaf, Entry) for leaf in leaves((self.args, self.kwargs)))
@@ -133,6 +143,12 @@ class Line:
     def outs(self) -> list[Value | None]:
         """The values it makes."""
         return list(self.stores.values())
+
+    @property
+    def may_write(self) -> bool:
+        """Whether it might write what it gets: only calls without effects say that they don't."""
+        step = self.step
+        return type(step) is not Call or bool(step.effects or step.overwrites)
 
     @property
     def writes_anything(self) -> bool:

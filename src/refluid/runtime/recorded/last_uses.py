@@ -50,7 +50,7 @@ def over_last_uses(steps: Sequence[Part | Compiled]) -> list[Part | Compiled]:
 
 
 def _written_over(kernel: Kernel, spent: set[int]) -> Kernel:
-    name = kernel.func.overloadpacket.__name__
+    name = kernel.name
     if name not in _EACH or kernel.writes or len(kernel.outs) != 1 or kernel.outs[0] is None:
         return kernel
     places = Counter(value.storage for value in kernel.uses)

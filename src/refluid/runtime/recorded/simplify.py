@@ -70,7 +70,7 @@ class _Writes:
 def _is_pure(kernel: Kernel) -> bool:
     if kernel.writes or kernel.draws:
         return False
-    return kernel.func.overloadpacket.__name__ not in _UNWRITTEN
+    return kernel.name not in _UNWRITTEN
 
 
 def _folded(steps: list[Part]) -> list[Part]:

@@ -46,7 +46,8 @@ class Text:
     def _compiled(self, part: Compiled) -> None:
         function = self.to.source.constant("compiled", part.function)
         names = tuple(Name(value.name) for value in part.outs if value is not None)
-        self.to.add(Call(names or None, function, tuple(map(self.to.plain, part.ins))))
+        given = tuple(map(self.to.plain, part.ins))
+        self.to.add(Call(names or None, function, given, op=part.op))
 
     def _compound(self, line: Line, read: set[Value]) -> None:
         """A loop or branch may leave names unset, or delete them, in one step and not in another:

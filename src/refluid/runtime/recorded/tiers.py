@@ -235,9 +235,12 @@ class Tiers:
 
 def _compiled(steps: Sequence[Part]) -> list[Part | Compiled]:
     from refluid.runtime.recorded.compile import compile_steps  # most programs stay recorded
-    from refluid.runtime.recorded.gathering import gathered
+    from refluid.runtime.recorded.gathering import checked_lookups, gathered
 
-    return compile_steps(gathered(steps) if flags.value("refluid_gathered_kernels") else steps)
+    if not flags.value("refluid_gathered_kernels"):
+        return compile_steps(steps)
+    lookups = checked_lookups(steps)
+    return compile_steps(gathered(steps, lookups), lookups=lookups)
 
 
 def _write(

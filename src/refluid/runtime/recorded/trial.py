@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
-from numpy import median
+from numpy import quantile
 
 from refluid.core.background import BackgroundThread
 from refluid.core.threads import begin_thread
@@ -18,8 +18,9 @@ from refluid.runtime.code import Code
 
 _log = logging.getLogger("refluid")
 
-# So many steps of each kind are timed, in turn, after one of the compiled code to warm up.
-_TIMED = 5
+# So many steps of each kind are timed, in turn, after one of the compiled code to warm up; of short
+# ones more, up to so many, until they took so many seconds: else a pause of the machine decides.
+_TIMED, _MOST, _SECONDS = 5, 50, 0.1
 
 
 # All that began and are not decided yet.
@@ -105,7 +106,7 @@ class Trial:
             self._end(holder)
             return holder.code
         recorded, compiled = self._seconds
-        if len(compiled) > _TIMED:
+        if len(compiled) > _TIMED and (len(compiled) > _MOST or sum(compiled[1:]) >= _SECONDS):
             self._end(holder)
             return self._decide(holder)
         mine = len(recorded) < len(compiled)
@@ -128,7 +129,8 @@ class Trial:
 
     def _decide(self, holder: Holder) -> Code:
         assert self._compiled is not None
-        recorded, compiled = (float(median(times[-_TIMED:])) for times in self._seconds)
+        first, second = self._seconds
+        recorded, compiled = (float(quantile(times, 0.25)) for times in (first, second[1:]))
         if compiled < recorded:
             holder.code = self._compiled
         _log.info(
