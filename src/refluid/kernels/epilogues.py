@@ -1,4 +1,4 @@
-"""What operators do at their end: activations in place, their gradients by the result, softmax."""
+"""What operators do at their end: activations in place, their gradients by the result, losses."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ _wanted: list[Callable[[], bool]] = [lambda: True]
 
 
 def loop_if(wanted: Callable[[], bool]) -> None:
-    """Large `softmax_with_top` are computed by a compiled loop while this holds."""
+    """Large losses are computed by compiled loops while this holds."""
     _wanted[:] = [wanted]
 
 
@@ -148,3 +148,27 @@ def _is_for_loop(x: Tensor, axis: int) -> bool:
     if x.dtype is not torch.float32 or x.device.type != "cpu" or not x.is_contiguous():
         return False
     return _wanted[0]() and not (torch.is_grad_enabled() and x.requires_grad)
+
+
+# -- losses of many labels and logits -------------------------------------------
+
+# Of fewer, torch's kernels find all in the cache.
+_LABELS, _LOGITS = 2**13, 2**16
+
+
+def label_loops(label: Tensor, *given: Tensor) -> Any:
+    """`at_labels.py` for many labels of rows; None for few, or for what it isn't made for."""
+    if label.numel() < _LABELS or not label.is_cpu or not _wanted[0]():
+        return None
+    from refluid.kernels import at_labels  # few programs have so many
+
+    return at_labels if at_labels.suits(label, *given) else None
+
+
+def sigmoid_loops(x: Tensor, *given: Tensor) -> Any:
+    """`sigmoid_losses.py` for many logits; None for few, or for what it isn't made for."""
+    if x.numel() < _LOGITS or not x.is_cpu or not _wanted[0]():
+        return None
+    from refluid.kernels import sigmoid_losses  # few programs have so many
+
+    return sigmoid_losses if sigmoid_losses.suits(x, *given) else None

@@ -30,19 +30,21 @@ _ENOUGH = 4
 _HOPELESS = 8
 # torch's own kernels for these are the fastest there are, and write to what they are given; of
 # oneDNN's products TorchInductor takes only those by constants.
-_LEFT = frozenset(
-    ["_fused_sgd_", "_fused_adam_", "_fused_adagrad_", "_linear_pointwise", "softmax_with_top"]
-)
+_NAMES = """
+    _fused_sgd_ _fused_adam_ _fused_adagrad_ _linear_pointwise softmax_with_top take_at_labels
+    put_at_labels sigmoid_entropy sigmoid_entropy_gradient
+"""
+_LEFT = frozenset(_NAMES.split())
 # Compiled, it ends the process where an id is no row: ids are looked at before, or it is left.
 LOOKUP = "embedding"
 
 # Longer runs, of loops over time steps, are cut at products and where the number of a step is used,
 # so that what repeats is compiled once.
 LONG = 256
-_NAMES = """
+_PRODUCTS = """
     mm addmm bmm baddbmm select
 """
-_CUT = frozenset(_NAMES.split())
+_CUT = frozenset(_PRODUCTS.split())
 
 CompiledFunction = Callable[..., Any]
 # Those that may be compiled, with the values that have their ids, and no others.
