@@ -53,11 +53,11 @@ def _written_over(kernel: Kernel, spent: set[int]) -> Kernel:
     name = kernel.name
     if name not in _EACH or kernel.writes or len(kernel.outs) != 1 or kernel.outs[0] is None:
         return kernel
-    places = Counter(value.storage for value in kernel.uses)
+    uses = Counter(value.storage for value in kernel.uses)
     either = name in _EITHER and not kernel.kwargs and len(kernel.args) == 2
     for args in (kernel.args, kernel.args[::-1])[: 1 + either]:
         first = args[0]
-        if not (isinstance(first, Value) and first.storage in spent and places[first.storage] == 1):
+        if not (isinstance(first, Value) and first.storage in spent and uses[first.storage] == 1):
             continue
         func = _writing(kernel.func)
         if func and first.layout == kernel.outs[0].layout:
