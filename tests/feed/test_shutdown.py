@@ -97,6 +97,6 @@ def test_end(ending: str, how: int | None, status: int, said: str) -> None:
         returned, errors = _end(process, how)
     finally:
         process.kill()
-    assert returned == status
+    assert returned == status, errors
     assert said in errors
     assert errors.count("Traceback") == (1 if said else 0), errors

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
+from refluid.core.waiters import Waiters
 from refluid.feed.closing import ClosingIterator
 
 _NAME = "refluid xmap"
@@ -22,7 +23,7 @@ class _Work:
         self.mapper = mapper
         self._size = size
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
+        self._changed = Waiters()
         self._todo: dict[int, Any] = {}
         self._done: dict[int, tuple[Any, BaseException | None]] = {}
         self._read = self._taken = 0
@@ -32,18 +33,21 @@ class _Work:
         """Nobody wants more."""
         with self._lock:
             self._stopped = True
-            self._changed.notify_all()
+            self._changed.wake()
 
     def add(self, item: Any) -> bool:
         """An item was read; False where no more are wanted."""
-        with self._lock:
-            self._changed.wait_for(lambda: self._stopped or self._read - self._taken < self._size)
-            if self._stopped:
-                return False
-            self._todo[self._read] = item
-            self._read += 1
-            self._changed.notify_all()
-            return True
+        while True:
+            with self._lock:
+                if self._stopped:
+                    return False
+                if self._read - self._taken < self._size:
+                    self._todo[self._read] = item
+                    self._read += 1
+                    self._changed.wake()
+                    return True
+                changed = self._changed.join()
+            changed.acquire()
 
     def read_all(self, error: BaseException | None = None) -> None:
         """No more items come; with an error in the place of the next one."""
@@ -52,35 +56,47 @@ class _Work:
                 self._done[self._read] = (None, error)
                 self._read += 1
             self._reading = False
-            self._changed.notify_all()
+            self._changed.wake()
 
     def map_next(self) -> bool:
         """Maps one item; False when there is nothing left to do."""
-        with self._lock:
-            self._changed.wait_for(lambda: self._stopped or self._todo or not self._reading)
-            if self._stopped or not self._todo:
-                return False
-            number = next(iter(self._todo))
-            item = self._todo.pop(number)
+        found = self._next_to_map()
+        if found is None:
+            return False
+        number, item = found
         try:
             result: tuple[Any, BaseException | None] = (self.mapper(item), None)
         except BaseException as error:
             result = (None, error)
         with self._lock:
             self._done[number] = result
-            self._changed.notify_all()
+            self._changed.wake()
         return True
 
     def take(self, order: bool) -> tuple[Any, BaseException | None] | None:
         """The next result, in order or any; None after the last."""
-        with self._lock:
-            self._changed.wait_for(lambda: self._available(order) or self._all_taken())
-            if not self._available(order):
-                return None
-            number = self._taken if order else next(iter(self._done))
-            self._taken += 1
-            self._changed.notify_all()
-            return self._done.pop(number)
+        while True:
+            with self._lock:
+                if self._available(order):
+                    number = self._taken if order else next(iter(self._done))
+                    self._taken += 1
+                    self._changed.wake()
+                    return self._done.pop(number)
+                if self._all_taken():
+                    return None
+                changed = self._changed.join()
+            changed.acquire()
+
+    def _next_to_map(self) -> tuple[int, Any] | None:
+        while True:
+            with self._lock:
+                if self._stopped or not (self._todo or self._reading):
+                    return None
+                if self._todo:
+                    number = next(iter(self._todo))
+                    return number, self._todo.pop(number)
+                changed = self._changed.join()
+            changed.acquire()
 
     def _available(self, order: bool) -> bool:
         return self._taken in self._done if order else bool(self._done)

@@ -10,6 +10,7 @@ from typing import Any
 from refluid.core import flags
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EOFException
+from refluid.core.waiters import Waiters
 from refluid.feed.errors import NotStarted
 
 Ending = Callable[[], BaseException]
@@ -39,8 +40,7 @@ class BlockingQueue:
         self._items: deque[Any] = deque()
         # Entering a lock can't be interrupted halfway, as entering a condition can.
         self._lock = threading.Lock()
-        self._filled = threading.Condition(self._lock)
-        self._emptied = threading.Condition(self._lock)
+        self._filled, self._emptied = Waiters(), Waiters()
         self._ending: Ending | None = _not_started
         self._ticket = 0
 
@@ -52,7 +52,7 @@ class BlockingQueue:
         """From now on at most so many items are held; those above it are still taken."""
         with self._lock:
             self._capacity = whole_number("the capacity of a reader", capacity, least=1)
-            self._emptied.notify_all()
+            self._emptied.wake()
 
     def size(self) -> int:
         """The number of items held now."""
@@ -73,18 +73,20 @@ class BlockingQueue:
 
         Without a ticket the queue is opened where it was not yet.
         """
-        with self._lock:
-            if ticket is None:
-                if self._ending is _not_started:
-                    self._restart(None)
-                ticket = self._ticket
-            while self._wants(ticket) and len(self._items) >= self._capacity:
-                self._emptied.wait()
-            if not self._wants(ticket):
-                return False
-            self._items.append(item)
-            self._filled.notify()
-            return True
+        while True:
+            with self._lock:
+                if ticket is None:
+                    if self._ending is _not_started:
+                        self._restart(None)
+                    ticket = self._ticket
+                if not self._wants(ticket):
+                    return False
+                if len(self._items) < self._capacity:
+                    self._items.append(item)
+                    self._filled.wake()
+                    return True
+                emptied = self._emptied.join()
+            emptied.acquire()
 
     @property
     def ticket(self) -> int:
@@ -98,21 +100,13 @@ class BlockingQueue:
         NotStarted outside of a pass (of the one of `ticket`, if given); again at each further
         call. repeating: whether the flag for speed tests holds for this queue.
         """
-        with self._lock:
-            ticket = self._ticket if ticket is None else ticket
-            while not self._items and self._wants(ticket):
-                self._filled.wait()
-            if ticket != self._ticket:
-                raise _not_started()
-            if not self._items:
-                assert self._ending is not None
-                raise self._ending()
-            if repeating and flags.value("reader_queue_speed_test_mode"):
-                self._filled.notify()
-                return self._items[0]
-            item = self._items.popleft()
-            self._emptied.notify()
-            return item
+        while True:
+            with self._lock:
+                ticket = self._ticket if ticket is None else ticket
+                if self._items or not self._wants(ticket):
+                    return self._taken(ticket, repeating)
+                filled = self._filled.join()
+            filled.acquire()
 
     def peek(self, ticket: int) -> Any:
         """The oldest item, which stays; None where there is none yet, or outside of that pass."""
@@ -132,6 +126,17 @@ class BlockingQueue:
         with self._lock:
             self._restart(_not_started)
 
+    def _taken(self, ticket: int, repeating: bool) -> Any:
+        if ticket != self._ticket:
+            raise _not_started()
+        if not self._items:
+            assert self._ending is not None
+            raise self._ending()
+        if repeating and flags.value("reader_queue_speed_test_mode"):
+            return self._items[0]
+        self._emptied.wake()
+        return self._items.popleft()
+
     def _wants(self, ticket: int) -> bool:
         return ticket == self._ticket and self._ending is None
 
@@ -148,5 +153,5 @@ class BlockingQueue:
                 self._wake()
 
     def _wake(self) -> None:
-        self._filled.notify_all()
-        self._emptied.notify_all()
+        self._filled.wake()
+        self._emptied.wake()

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
+from refluid.core.waiters import Waiters
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.pserver.links import TableLink, overwrite, together
 from refluid.pserver.table_client import TableClient
@@ -52,7 +53,7 @@ class SendingLink(TableLink):
         super().__init__(client)
         self._merging = merging
         self._queue: queue.Queue[Mapping[str, Exchanged] | None] = queue.Queue(merging.waiting)
-        self._state = threading.Condition()
+        self._state, self._waiting = threading.Lock(), Waiters()
         self._sent = self._pushed = self._pulled_at = 0
         self._fresh: dict[str, Tensor] | None = None
         self._error: BaseException | None = None
@@ -116,15 +117,19 @@ class SendingLink(TableLink):
 
     def flush(self) -> None:
         self._known.steps.clear()  # those rows lack what is pushed until then
-        with self._state:
-            goal = self._sent
-            self._state.wait_for(lambda: self._pushed >= goal or self._error is not None)
+        goal = self._sent
+        while True:
+            with self._state:
+                if self._pushed >= goal or self._error is not None:
+                    break
+                changed = self._waiting.join()
+            changed.acquire()
         self._raise_error()
 
     def end(self) -> None:
         with self._state:
             self._ended = True
-            self._state.notify_all()
+            self._waiting.wake()
         with suppress(queue.Full):  # then nobody takes from it any more
             self._queue.put_nowait(None)
         self._ahead.shutdown()
@@ -149,7 +154,7 @@ class SendingLink(TableLink):
                     self._pushed += len(steps)
                     if wants:
                         self._fresh, self._pulled_at = fresh, self._pushed
-                    self._state.notify_all()
+                    self._waiting.wake()
         except BaseException as error:
             self._fail(error)
 
@@ -174,12 +179,14 @@ class SendingLink(TableLink):
         try:
             while True:
                 with self._state:
-                    self._state.wait_for(
-                        lambda: self._ended or self._pushed - self._pulled_at >= after
-                    )
                     if self._ended:
                         return
                     pushed = self._pushed
+                    early = pushed - self._pulled_at < after
+                    changed = self._waiting.join() if early else None
+                if changed is not None:
+                    changed.acquire()
+                    continue
                 fresh = self.client.pull()
                 with self._state:
                     self._fresh, self._pulled_at = fresh, pushed
@@ -190,7 +197,7 @@ class SendingLink(TableLink):
         with self._state:
             if not self._ended:
                 self._error = self._error or error
-            self._state.notify_all()
+            self._waiting.wake()
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 import torch
 
 from refluid.core.threads import begin_thread, operator_threads
+from refluid.core.waiters import Waiters
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ops.registry import find
@@ -138,7 +139,8 @@ class _Running:
         self.ready = deque(number for number, count in enumerate(counts) if not count)
         self.left = len(pieces)
         self.error: BaseException | None = None
-        self.changed = threading.Condition()
+        self.lock = threading.Lock()
+        self.waiting = Waiters()
 
     def work(self) -> None:
         """Runs what is ready until all is done or something failed."""
@@ -154,14 +156,18 @@ class _Running:
                 number = self._done(number)
 
     def _take(self) -> int | None:
-        with self.changed:
-            while not self.ready and self.left and self.error is None:
-                self.changed.wait()
-            return self.ready.popleft() if self.ready and self.error is None else None
+        while True:
+            with self.lock:
+                if self.error is not None or not (self.ready or self.left):
+                    return None
+                if self.ready:
+                    return self.ready.popleft()
+                changed = self.waiting.join()
+            changed.acquire()
 
     def _done(self, number: int) -> int | None:
         """Notes that one is done; what this thread goes on with."""
-        with self.changed:
+        with self.lock:
             self.left -= 1
             released = []
             for later in self.following[number]:
@@ -173,16 +179,16 @@ class _Running:
             if released:
                 self.ready.extend(released[1:])
                 if len(released) > 1:
-                    self.changed.notify(len(released) - 1)
+                    self.waiting.wake()
                 return released[0]
             if not self.left:
-                self.changed.notify_all()
+                self.waiting.wake()
         return self._take()
 
     def _fail(self, error: BaseException) -> None:
-        with self.changed:
+        with self.lock:
             self.error = self.error or error
-            self.changed.notify_all()
+            self.waiting.wake()
 
 
 def out_of_order(
