@@ -36,7 +36,6 @@ from refluid.runtime.overlapping import overlapping
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call, Load, Return, Store
-from refluid.runtime.threaded import out_of_order
 from refluid.runtime.trees import (
     COMM,
     DEVICE,
@@ -82,6 +81,8 @@ def write_plan(request: Request) -> WrittenPlan:
     if request.overlaps:
         source.steps[:] = overlapping(source.steps)
     if request.threads > 1 and request.instruments is UNWATCHED:
+        from refluid.runtime.threaded import out_of_order  # most programs run in order
+
         source = out_of_order(source, block, variables, request.threads, request.updates_last)
     state = [key[1] for key in variables.state]
     return WrittenPlan(source, variables, state, required, writer.lods.ragged)

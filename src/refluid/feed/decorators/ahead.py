@@ -10,7 +10,6 @@ from refluid.core.bounds import MOST_THREADS, whole_number
 from refluid.core.errors import EOFException
 from refluid.feed.closing import ClosingIterator
 from refluid.feed.decorators.arranging import Reader
-from refluid.feed.mapping import parallel_map
 from refluid.feed.queue import BlockingQueue
 
 
@@ -66,6 +65,7 @@ def xmap_readers(
     buffer_size: samples that are read ahead. order: samples keep their order; without, those
     come first that are ready first. What `mapper` or `reader` raises is raised to the consumer.
     """
+    from refluid.feed.mapping import parallel_map  # few programs map in threads
 
     threads = whole_number("process_num", process_num, MOST_THREADS)
     ahead = whole_number("buffer_size", buffer_size) + threads
