@@ -116,6 +116,11 @@ _EFFECTIVE: list[_Row] = [
         "gradients of weights that `while` loops add up come of all rounds at once (refluid only)",
     ),
     (
+        "refluid_flushed_gradients",
+        True,
+        "where a recorded step makes gradients, results below 1.2e-38 are zeros (refluid only)",
+    ),
+    (
         "refluid_gathered_kernels",
         True,
         "lookups are compiled, with the kernels that they and updates lie between (refluid only)",

@@ -130,6 +130,8 @@ _UNMEASURED_FLAGS = {
     "refluid_eager_known_updates": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_eager_packed_weights": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_loop_row_sums": "gains in DynamicRNN: see tiers.md",
+    "refluid_flushed_gradients": "gains on Intel's processors where attention saturates: see "
+    "benchmarks.md",
     "refluid_gathered_kernels": "gains in compiled steps with sparse tables: see tiers.md",
     "refluid_unrolled_loops": "gains in StaticRNN: see tiers.md",
     "refluid_one_pass_updates": "gains with Lamb, LarsMomentum, RMSProp, Adamax, Adadelta: see "

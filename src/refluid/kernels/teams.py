@@ -33,6 +33,15 @@ def team_size() -> int:
     return 1 if alone else torch.get_num_threads()
 
 
+def in_team(function: Any, given: Any) -> None:
+    """Has each thread of the team, or of a forked process, call a function of C with a buffer."""
+    run = _parallel()
+    if run is None or _forked:
+        function(given)
+    else:
+        run(ctypes.cast(function, ctypes.c_void_p), given, torch.get_num_threads(), 0)
+
+
 class TeamLoop(CompiledLoop):
     """A loop that gives nothing, made to be run by several threads at once.
 

@@ -15,6 +15,7 @@ from refluid.analysis.uses import Key
 from refluid.core.causes import shown_cause
 from refluid.core.texts import shorten_causes, shortened
 from refluid.ir.operator import Operator
+from refluid.kernels import subnormals
 from refluid.runtime.failure import explain
 from refluid.runtime.printing import show, text_of
 from refluid.runtime.source import PlanSource
@@ -56,6 +57,8 @@ class PausedRun:
             if clear is error:
                 raise
             raise clear from shown_cause(error)
+        finally:
+            subnormals.keep()  # a failure may lie between
 
 
 class Code:
@@ -92,6 +95,8 @@ class Code:
             if clear is error:
                 raise
             raise clear from shown_cause(error)
+        finally:
+            subnormals.keep()  # a failure may lie between
 
     def begin(self, feeds: Any, cells: Any, levels: Any) -> PausedRun:
         """Starts a step that pauses."""

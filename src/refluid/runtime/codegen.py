@@ -32,7 +32,6 @@ from refluid.runtime.lods import Lods, has_lod
 from refluid.runtime.memory import Garbage
 from refluid.runtime.operators import write_operators
 from refluid.runtime.order import check_order
-from refluid.runtime.overlapping import overlapping
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call, Load, Return, Store
@@ -79,6 +78,8 @@ def write_plan(request: Request) -> WrittenPlan:
     write_operators(writer, block, ops, live | set(variables.state))
     _write_epilogue(writer)
     if request.overlaps:
+        from refluid.runtime.overlapping import overlapping  # most programs exchange nothing
+
         source.steps[:] = overlapping(source.steps)
     if request.threads > 1 and request.instruments is UNWATCHED:
         from refluid.runtime.threaded import out_of_order  # most programs run in order

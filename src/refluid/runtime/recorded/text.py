@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from refluid.core import flags
+from refluid.runtime.recorded.gradient_runs import flushing, gradient_runs, keeping
 from refluid.runtime.recorded.graph import Compiled, Kernel, Line, Part, Value
 from refluid.runtime.recorded.spelling import Spelling
 from refluid.runtime.source import PlanSource
@@ -18,22 +20,32 @@ class Text:
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.to = Spelling(namespace)
         self.to.kept.add(ROW)
+        on_cpu = namespace["device"].type == "cpu"
+        self._flushes = on_cpu and flags.value("refluid_flushed_gradients")
 
     def write(self, parts: Sequence[Part | Compiled]) -> PlanSource:
         """All parts; every value is freed after its last use."""
         read = {value for part in parts for value in part.uses}
-        for part in parts:
-            if isinstance(part, Kernel):
-                self._kernel(part)
-            elif isinstance(part, Compiled):
-                self._compiled(part)
-            elif isinstance(part.step, Compound):
-                self._compound(part, read)
-            else:
-                names = {name: self.to.plain(value) for name, value in part.loads.items()}
-                stores = {name: Name(value.name) for name, value in part.stores.items()}
-                self.to.add(with_names(part.step, names, stores))
+        begins, ends = gradient_runs(parts) if self._flushes else (set(), set())
+        for place, part in enumerate(parts):
+            if place in begins:
+                self.to.add(flushing(self.to.source))
+            self._part(part, read)
+            if place in ends:
+                self.to.add(keeping(self.to.source))
         return self.to.finished()
+
+    def _part(self, part: Part | Compiled, read: set[Value]) -> None:
+        if isinstance(part, Kernel):
+            self._kernel(part)
+        elif isinstance(part, Compiled):
+            self._compiled(part)
+        elif isinstance(part.step, Compound):
+            self._compound(part, read)
+        else:
+            names = {name: self.to.plain(value) for name, value in part.loads.items()}
+            stores = {name: Name(value.name) for name, value in part.stores.items()}
+            self.to.add(with_names(part.step, names, stores))
 
     def _kernel(self, kernel: Kernel) -> None:
         used = set(kernel.uses)
