@@ -68,7 +68,7 @@ def test_who_has_it_anyhow_keeps_it() -> None:
 def test_another_thread_has_its_own() -> None:
     subnormals.flush()
     found: list[int] = []
-    # The fixture's environment is handed on to a new thread: what it sets itself counts.
+    # A new thread begins with the environment of the one that starts it, and has nothing to undo.
     other = threading.Thread(target=lambda: found.extend([subnormals.keep() or _left(10)]))
     other.start()
     other.join()

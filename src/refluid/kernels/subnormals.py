@@ -24,9 +24,9 @@ _FLUSH_TO_ZERO = 1 << 15
 
 
 class _Thread(threading.local):
-    """The environment that a thread goes back to; None where it has nothing to go back from."""
+    """What brings a thread's team back, and to which environment; None where nothing has to."""
 
-    former: Any = None
+    former: tuple[Any, Any] | None = None
 
 
 _thread = _Thread()
@@ -48,7 +48,7 @@ def flush() -> None:
         return
     flushing = ctypes.create_string_buffer(former.raw, _SIZE)
     struct.pack_into("<I", flushing, _MXCSR, control | _FLUSH_TO_ZERO)
-    _thread.former = former
+    _thread.former = setter, former
     in_team(setter, flushing)
 
 
@@ -57,9 +57,7 @@ def keep() -> None:
     former = _thread.former
     if former is not None:
         _thread.former = None
-        known = _functions()
-        assert known is not None
-        in_team(known[1], former)
+        in_team(*former)
 
 
 @cache
