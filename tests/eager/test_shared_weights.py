@@ -121,7 +121,7 @@ def test_weights_in_order_give_the_same_gradients(
     monkeypatch.setattr(packed, "LEAST", 1)
     monkeypatch.setattr(packed, "USES", 2)
     found = trained(seed, rows, shared=True)
-    with flags.override({"FLAGS_refluid_eager_packed_weights": False}):
+    with flags.override({"FLAGS_refluid_packed_weights": False}):
         wanted = trained(seed, rows, shared=True)
     for one, other in zip(found, wanted, strict=True):
         assert (one is None) == (other is None)
@@ -133,14 +133,14 @@ def test_weights_are_brought_in_order_once(monkeypatch: pytest.MonkeyPatch) -> N
     if not torch.backends.mkl.is_available() or torch_derives() < math.inf:
         pytest.skip("torch multiplies by another library here")
     ordered: list[int] = []
-    order = packed._order
+    order = packed.order
     assert order is not None
 
     def noted(*given: Any) -> Any:
         ordered.append(given[1])
         return order(*given)
 
-    monkeypatch.setattr(packed, "_order", noted)
+    monkeypatch.setattr(packed, "order", noted)
     with using(Eager(CPUPlace())):
         weight = dygraph.to_variable(np.full((512, 512), 1 / 512, "float32"))
         weight.stop_gradient = False

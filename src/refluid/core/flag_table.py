@@ -106,9 +106,9 @@ _EFFECTIVE: list[_Row] = [
         "in dygraph, one gradient of a weight for all its uses (refluid only)",
     ),
     (
-        "refluid_eager_packed_weights",
+        "refluid_packed_weights",
         True,
-        "in dygraph, weights taken often are brought in MKL's order once (refluid only)",
+        "a weight whose transpose is taken often is brought in MKL's order once (refluid only)",
     ),
     (
         "refluid_loop_row_sums",

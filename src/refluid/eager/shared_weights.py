@@ -74,7 +74,7 @@ class SharedWeights:
         """
         if len(self.taken) > _MOST:
             self.taken.clear()
-        if flags.value("refluid_eager_packed_weights"):
+        if flags.value("refluid_packed_weights"):
             packed_weights.use(weight)
         return weight.is_leaf and weight.requires_grad and rows.numel() < weight.numel()
 

@@ -128,7 +128,7 @@ _UNMEASURED_FLAGS = {
     "refluid_eager_shared_weights": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_declarative_whole": "gains in dygraph, as well: docs/dygraph.md",
     "refluid_eager_known_updates": "gains in dygraph, as well: docs/dygraph.md",
-    "refluid_eager_packed_weights": "gains in dygraph, as well: docs/dygraph.md",
+    "refluid_packed_weights": "gains in StaticRNN, and in dygraph: see tiers.md",
     "refluid_loop_row_sums": "gains in DynamicRNN: see tiers.md",
     "refluid_flushed_gradients": "gains on Intel's processors where attention saturates: see "
     "benchmarks.md",

@@ -7,17 +7,19 @@ the gradients of a recurrent network's steps. What will be multiplied often is t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from weakref import ref
 
 import torch
 from torch import Tensor
 
 from refluid.kernels.parts import part
+from refluid.kernels.watching import OpOverload
 
-_HAS_MKL = bool(torch.backends.mkl.is_available())  # type: ignore[no-untyped-call]
-_order: Callable[..., Tensor] | None = part("torch.ops.mkl._mkl_reorder_linear_weight", None)
-_linear: Callable[..., Tensor] | None = part("torch.ops.mkl._mkl_linear", None)
+# Where torch has MKL: order(w, rows) is that copy, linear(g, copy, w, None, rows) the product.
+order: OpOverload | None = part("torch.ops.mkl._mkl_reorder_linear_weight.default", None)
+linear: OpOverload | None = part("torch.ops.mkl._mkl_linear.default", None)
+if not torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
+    order = linear = None
 
 # From so many uses on a copy is worth it, of matrices of so many numbers, by factors of so few rows
 # (twice 20 rows of 1,300 numbers by as many columns take 1.7 ms, by a copy 1.2, which takes 2).
@@ -39,8 +41,8 @@ class PackedWeights:
     def use(self, weight: Tensor) -> None:
         """Notes that one more product will take the transpose of a matrix."""
         if (
-            not _HAS_MKL
-            or _linear is None
+            linear is None
+            or order is None
             or weight.numel() < LEAST
             or weight.dtype is not torch.float32
         ):
@@ -73,15 +75,16 @@ class PackedWeights:
             return None
         if b.shape != weight.t().shape or b.stride() != weight.t().stride():
             return None
-        assert _order is not None
-        assert _linear is not None
+        assert order is not None
+        assert linear is not None
         plain = weight.detach()
         if key not in self._copies:
-            self._copies[key] = rows, _order(plain, rows)
+            self._copies[key] = rows, order(plain, rows)
         made_for, copy = self._copies[key]
         if made_for != rows:
             return None
-        return _linear(a.contiguous(), copy, plain, None, rows)
+        product: Tensor = linear(a.contiguous(), copy, plain, None, rows)
+        return product
 
 
 packed_weights = PackedWeights()

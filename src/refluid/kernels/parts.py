@@ -25,6 +25,7 @@ IMPORTING_RULES = (
 _SYMPY = "torch imports sympy when it first infers a shape"
 _NOT_RECORDED = "steps aren't recorded, and the memory of a step can't be measured"
 _ENTERED = "compiled functions are entered through autograd's wrapper"
+_IN_ORDER = "products that bring weights in order each time"
 _ALONE = "kernels' objects are made as torch makes them"
 # The name, and what is done without it.
 PARTS: dict[str, str] = {
@@ -39,8 +40,8 @@ PARTS: dict[str, str] = {
     "torch._ctc_loss": "the sums over alignments, written out",
     "torch.ops.aten._ctc_loss_backward": "the sums over alignments, written out",
     "torch.ops.mkldnn._linear_pointwise.default": "MKL's matrix products",
-    "torch.ops.mkl._mkl_reorder_linear_weight": "products that bring weights in order each time",
-    "torch.ops.mkl._mkl_linear": "products that bring weights in order each time",
+    "torch.ops.mkl._mkl_reorder_linear_weight.default": _IN_ORDER,
+    "torch.ops.mkl._mkl_linear.default": _IN_ORDER,
     "torch.ops.mkldnn._is_mkldnn_bf16_supported": "nothing is said of the processor",
     "torch._C._set_grad_enabled": "torch.set_grad_enabled, which makes an object",
     "torch._C._storage_Use_Count": "fetched values are copied",

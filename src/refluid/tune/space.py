@@ -91,7 +91,7 @@ _FUSIONS = (
     "fuse_relu_depthwise_conv",
 )  # fmt: skip
 _EAGER = (
-    "FLAGS_refluid_eager_packed_weights", "FLAGS_refluid_eager_shared_weights",
+    "FLAGS_refluid_packed_weights", "FLAGS_refluid_eager_shared_weights",
     "FLAGS_refluid_eager_known_updates", "FLAGS_refluid_eager_direct",
 )  # fmt: skip
 # Flags of parameter servers, their defaults, and what else is worth trying.

@@ -162,7 +162,7 @@ class Tiers:
     def _keep(self, recorder: StepRecorder, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
         """Makes a step of what was recorded."""
         recording = recorder.recording
-        steps = simplify(recording.steps)
+        steps = _packed(simplify(recording.steps))
         names = recording.names_of(self.interpreted)
         in_place = self._in_place and flags.value("refluid_last_uses")
         write = partial(_write, code=self.interpreted, names=names, in_place=in_place)
@@ -231,6 +231,14 @@ class Tiers:
         made = self._now.made or self._now.tables.made
         which = "feeds of other shapes are" if made else "a plan stays"
         _log.info("%s interpreted: %s", which, reason)
+
+
+def _packed(steps: list[Part]) -> list[Part]:
+    if not flags.value("refluid_packed_weights"):
+        return steps
+    from refluid.runtime.recorded.packing import packed
+
+    return packed(steps)
 
 
 def _compiled(steps: Sequence[Part]) -> list[Part | Compiled]:
