@@ -19,6 +19,7 @@ KNOWN: Mapping[str, str] = {
     "tdm_child": "a child_nums that the tree has not is believed",
     "trace": "already the recorded run differs: dim1 and dim2 are called axis1 and axis2 there",
     "var_conv_2d": "already the recorded run gives other numbers",
+    "while_grad": "rounds see each other's values where they overwrite what they read",
 }
 # Operators whose gradients have no sequences there.
 WITHOUT_SEQUENCES = frozenset({"top_k"})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.core.errors import EnforceNotMet
+from refluid.core.errors import EnforceNotMet, GraphFreed
 from refluid.eager import calls
 from tests.started import refluid
 
@@ -46,3 +46,16 @@ def test_a_place_that_the_traceback_shows_is_not_said_again(tmp_path: Path) -> N
     assert "line 5" not in ran.stderr
     assert "made here" not in ran.stderr
     assert "matmul failed" in ran.stderr
+
+
+@pytest.mark.parametrize("directly", [True, False])
+def test_a_second_pass_over_freed_results_says_what_to_do(directly: bool) -> None:
+    with D.guard():
+        weight = D.to_variable(np.ones((2, 3), "float32"))
+        weight.stop_gradient = False
+        loss = fluid.layers.reduce_sum(weight * weight)
+        loss.backward(retain_graph=True)
+        loss.backward()  # the last one that may
+        np.testing.assert_array_equal(weight.gradient(), np.full((2, 3), 4.0))
+        with pytest.raises(GraphFreed, match="pass retain_graph=True to the earlier one"):
+            D.grad(loss, weight) if directly else loss.backward()

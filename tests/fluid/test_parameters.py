@@ -99,6 +99,13 @@ def test_whole_numbers_need_an_initializer() -> None:
         fluid.layers.create_parameter([3], "int64")
 
 
+@pytest.mark.parametrize("unknown", [None, -1, 0])
+def test_every_dimension_must_be_known(unknown: int | None) -> None:
+    ids = fluid.data("ids", [None, 1], "int64")
+    with pytest.raises(ValueError, match="every dimension of a parameter must be given"):
+        fluid.layers.embedding(ids, size=[unknown, 4])
+
+
 def test_the_programs_seed_is_used_where_none_is_given(startup: fluid.Program) -> None:
     startup.random_seed = 7
     fluid.layers.fc(_x(), 3, param_attr=initializer.Normal(), bias_attr=False)

@@ -27,5 +27,19 @@ class OutOfBounds(EnforceNotMet, ValueError):
     """A number is too small or too large: what Fluid's core refuses, and Python's word for it."""
 
 
+class GraphFreed(EnforceNotMet, RuntimeError):
+    """Gradients were computed from these results before, and what that takes wasn't kept."""
+
+
+def explain_freed(error: RuntimeError, call: str) -> None:
+    """Raises GraphFreed where torch says so in that error, of a call of the user."""
+    if "a second time" in str(error):
+        raise GraphFreed(
+            f"{call}: gradients were computed from these results before, and what that takes was "
+            "freed; compute the results anew for each backward pass, or pass retain_graph=True to "
+            "the earlier one"
+        ) from error
+
+
 class PeerFailed(Exception):
     """Another replica failed, so this one can't go on; the other's error says why."""

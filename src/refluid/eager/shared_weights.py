@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.core.errors import explain_freed
 from refluid.core.accumulator import joined_rows
 from refluid.kernels.engine import run_backward
 from refluid.kernels.packed import packed_weights
@@ -83,7 +84,10 @@ class SharedWeights:
         return any(one.weight is weight for one, _ in (self._waiting or {}).values())
 
     def backward(self, values: Sequence[Tensor], slopes: Sequence[Tensor], keeps: bool) -> None:
-        """As `run_backward`, at whose end the gradients that wait are computed."""
+        """As `run_backward`, at whose end the gradients that wait are computed.
+
+        Raises GraphFreed where gradients were computed from the same results before.
+        """
         waiting: dict[Any, tuple[_Waiting, int]] = {}
         former, self._waiting = self._waiting, waiting
         self.taken.clear()
@@ -93,6 +97,9 @@ class SharedWeights:
             packed_weights.end()
             if waiting:
                 self._compute(waiting)
+        except RuntimeError as error:
+            explain_freed(error, "backward")
+            raise
         finally:
             packed_weights.end()
             self._waiting = former

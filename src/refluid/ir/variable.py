@@ -216,7 +216,7 @@ class Parameter(Variable):
                 f"parameter {options.get('name')} has shape {list(shape)}; "
                 "a dimension is a whole number, no text"
             )
-        if len(shape) == 0 or any(int(size) < 1 for size in shape):
+        if len(shape) == 0 or any(size is None or int(size) < 1 for size in shape):
             raise ValueError(
                 f"parameter {options.get('name')} has shape {list(shape)}; "
                 "every dimension of a parameter must be given and positive"

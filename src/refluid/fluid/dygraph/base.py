@@ -13,7 +13,7 @@ import torch
 from refluid import eager
 from refluid.core import names
 from refluid.core.arrays import as_array
-from refluid.core.errors import EnforceNotMet
+from refluid.core.errors import EnforceNotMet, explain_freed
 from refluid.core.places import (
     CPUPlace,
     CUDAPlace,
@@ -186,6 +186,8 @@ def grad(
     grad_outputs: what each output's gradient starts with; ones for None. create_graph: gradients
     reach the results too. allow_unused: None for an input that no output depends on, which is a
     ValueError otherwise. no_grad_vars: variables that count as constants.
+
+    Raises GraphFreed where gradients of these outputs were computed before without retain_graph.
     """
     if not only_inputs:
         raise AssertionError("fluid.dygraph.grad gives the gradients of its inputs alone")
@@ -203,14 +205,18 @@ def grad(
         if not one.tensor.requires_grad:
             raise EnforceNotMet(f"grad: {one.name!r} has stop_gradient set, so nothing reaches it")
     with live.dense(), handed.collected() as directly:
-        gradients = torch.autograd.grad(
-            [one.tensor for one in targets],
-            [*wanted, *handed.leads_to(wanted)],
-            given,
-            retain_graph=create_graph if retain_graph is None else retain_graph,
-            create_graph=create_graph,
-            allow_unused=True,
-        )
+        try:
+            gradients = torch.autograd.grad(
+                [one.tensor for one in targets],
+                [*wanted, *handed.leads_to(wanted)],
+                given,
+                retain_graph=create_graph if retain_graph is None else retain_graph,
+                create_graph=create_graph,
+                allow_unused=True,
+            )
+        except RuntimeError as error:
+            explain_freed(error, "grad")
+            raise
     found = _sums(gradients, [directly.get(id(one)) for one in wanted])
     reached = dict(zip([id(one) for one in sources if id(one) not in fixed], found, strict=True))
     made = [_made(one, reached.get(id(one)), create_graph) for one in sources]
