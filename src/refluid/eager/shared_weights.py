@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
-from refluid.core.errors import explain_freed
 from refluid.core.accumulator import joined_rows
+from refluid.core.errors import explain_freed
 from refluid.kernels.engine import run_backward
 from refluid.kernels.packed import packed_weights
 
