@@ -185,9 +185,8 @@ def grad(
 
     grad_outputs: what each output's gradient starts with; ones for None. create_graph: gradients
     reach the results too. allow_unused: None for an input that no output depends on, which is a
-    ValueError otherwise. no_grad_vars: variables that count as constants.
-
-    Raises GraphFreed where gradients of these outputs were computed before without retain_graph.
+    ValueError otherwise. no_grad_vars: variables that count as constants. Raises GraphFreed where
+    gradients of these outputs were computed before without retain_graph.
     """
     if not only_inputs:
         raise AssertionError("fluid.dygraph.grad gives the gradients of its inputs alone")
@@ -205,18 +204,13 @@ def grad(
         if not one.tensor.requires_grad:
             raise EnforceNotMet(f"grad: {one.name!r} has stop_gradient set, so nothing reaches it")
     with live.dense(), handed.collected() as directly:
-        try:
-            gradients = torch.autograd.grad(
-                [one.tensor for one in targets],
-                [*wanted, *handed.leads_to(wanted)],
-                given,
-                retain_graph=create_graph if retain_graph is None else retain_graph,
-                create_graph=create_graph,
-                allow_unused=True,
-            )
-        except RuntimeError as error:
-            explain_freed(error, "grad")
-            raise
+        gradients = _derived(
+            [one.tensor for one in targets],
+            [*wanted, *handed.leads_to(wanted)],
+            given,
+            create_graph if retain_graph is None else retain_graph,
+            create_graph,
+        )
     found = _sums(gradients, [directly.get(id(one)) for one in wanted])
     reached = dict(zip([id(one) for one in sources if id(one) not in fixed], found, strict=True))
     made = [_made(one, reached.get(id(one)), create_graph) for one in sources]
@@ -226,6 +220,21 @@ def grad(
                 f"grad: no output depends on {one.name!r}; pass allow_unused=True to get None"
             )
     return made
+
+
+def _derived(
+    outputs: Sequence[torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    starts: Sequence[torch.Tensor],
+    keeps: bool,
+    again: bool,
+) -> Sequence[torch.Tensor | None]:
+    """Gradients of outputs by inputs. keeps: the graph stays. again: they have one themselves."""
+    try:
+        return torch.autograd.grad(outputs, inputs, starts, keeps, again, allow_unused=True)
+    except RuntimeError as error:
+        explain_freed(error, "grad")
+        raise
 
 
 def _sums(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
