@@ -97,6 +97,8 @@ def selu_grad(
     alpha: float = 1.6732631921768188,
 ) -> Tensor:
     """scale * d_Out where Out is positive, else (Out + scale * alpha) * d_Out."""
+    if alpha < 0.0:  # torch refuses
+        return torch.where(Out > 0.0, scale * d_Out, (Out + scale * alpha) * d_Out)
     grad: Tensor = aten.elu_backward(d_Out, alpha, scale, 1.0, True, Out)
     return grad
 
