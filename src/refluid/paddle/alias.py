@@ -68,8 +68,6 @@ class AliasFinder(MetaPathFinder):
         real = real_name(fullname)
         if real is None:
             return None
-        if fullname.startswith("paddle."):
-            taken(fullname.split(".")[1])
         found = importlib.util.find_spec(real)
         if found is None:
             raise ModuleNotFoundError(
@@ -77,6 +75,8 @@ class AliasFinder(MetaPathFinder):
                 f"{real!r}; docs/architecture.md says what it covers",
                 name=fullname,
             )
+        if fullname.startswith("paddle."):
+            taken(fullname.split(".")[1])
         is_package = found.submodule_search_locations is not None
         return ModuleSpec(fullname, AliasLoader(real), origin=found.origin, is_package=is_package)
 

@@ -13,6 +13,7 @@ from refluid import fluid
 from refluid.core import flags
 from refluid.core.lazy_package import LazyPackage
 from refluid.paddle import starting_mode
+from refluid.paddle.alias import AliasFinder
 from tests.started import refluid
 
 
@@ -39,6 +40,16 @@ def test_names_tell(names: str, dynamic: bool) -> None:
     for name in names.split():
         starting_mode.taken(name)
     assert fluid.in_dygraph_mode() is dynamic
+
+
+def test_modules_that_are_not_there_tell_nothing() -> None:
+    """Scripts that also run on what came before Fluid try `paddle.v2` first."""
+    finder = AliasFinder()
+    with pytest.raises(ModuleNotFoundError, match=r"paddle\.v2"):
+        finder.find_spec("paddle.v2", None)
+    assert not fluid.in_dygraph_mode()
+    assert finder.find_spec("paddle.nn", None) is not None
+    assert fluid.in_dygraph_mode()
 
 
 def test_programs_that_began_go_on() -> None:
