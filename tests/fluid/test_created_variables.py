@@ -48,3 +48,17 @@ def test_running_a_program_makes_its_persistable_variables() -> None:
         tensor.set(np.ones(2, "float32"), fluid.CPUPlace())
         (found,) = fluid.Executor().run(main, fetch_list=["state"])
     assert found.tolist() == [1.0, 1.0]
+
+
+def test_a_variable_knows_what_wrote_it_last() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 2])
+        hidden = fluid.layers.softmax(x)
+        assert x.op is None
+        assert hidden.op.type == "softmax"
+        fluid.layers.assign(x, hidden)
+        assert hidden.op is main.global_block().ops[-1]
+    assert main.clone(for_test=True).global_block().var(hidden.name).op.type == "assign"
+    with fluid.dygraph.guard():
+        assert not hasattr(fluid.dygraph.to_variable(np.ones(2)), "op")

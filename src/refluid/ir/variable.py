@@ -17,6 +17,7 @@ from refluid.ir.overloads import Overloads
 
 if TYPE_CHECKING:
     from refluid.ir.block import Block
+    from refluid.ir.operator import Operator
 
 
 class Variable(Overloads, AtOnce, Described):
@@ -103,6 +104,15 @@ class Variable(Overloads, AtOnce, Described):
     def grad_name(self) -> str:
         """Name of this variable's gradient."""
         return self.name + GRAD
+
+    @property
+    def op(self) -> Operator | None:
+        """The last operator of its block that writes it; None where none does, as of what is fed.
+
+        In Fluid a program's clone has none of them.
+        """
+        written = (op for op in reversed(self.block.ops) if self.name in op.output_arg_names)
+        return next(written, None)
 
     def set_error_clip(self, error_clip: Any) -> None:
         """Clips the gradient of this variable inside the backward pass."""
