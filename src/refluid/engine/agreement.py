@@ -17,8 +17,9 @@ from refluid.ir.text import print_program
 from refluid.ops.effects import Effect
 from refluid.ops.registry import facts_of
 
-# What one trainer may have other than another.
-_OWN = re.compile(r"\b(seed|startup_seed|start_index)=[^,}]*(, )?")
+# What one trainer may have other than another: seeds, constants, and which rows are its own.
+_NAMES = r"seed|startup_seed|start_index|starts|ends|value|str_value|bias|\w+_values"
+_OWN = re.compile(rf"\b({_NAMES})=(\[[^\]]*\]L?|[^,}}]*)(, )?")
 _OWN_OPTIONS = {"trainer_id", "debug_graphviz_path"}
 
 
@@ -31,7 +32,7 @@ def agree_on_program(
 ) -> None:
     """EnforceNotMet at all trainers, naming the first difference, where one runs another program.
 
-    Seeds may differ, and which rows of a table one has.
+    Seeds and constants may differ, and which rows one takes or has of a table.
     """
     trainers.agree([*_lines(feeds, fetches), *_options(strategy), *_text(program)])
 
