@@ -35,7 +35,7 @@ class _Told:
 
 def _said(*about: Any, **others: Any) -> list[str]:
     trainers: Any = _Told()
-    agree_on_program(trainers, _program(*about, **others), Strategy(), ["x"], [])
+    agree_on_program(trainers, _program(*about, **others), Strategy(), ["x"])
     return list(trainers.lines)
 
 
