@@ -9,7 +9,7 @@ import pytest
 
 from tests.collective.compiled_cases import CASES
 from tests.collective.jobs import as_trainers
-from tests.collective.training import train, train_all
+from tests.collective.training import train, train_all, train_fetching_apart
 
 SOME = ["one by one", "reduce", "two places, reduce", "hierarchical"]
 
@@ -41,3 +41,12 @@ def test_trainers_are_as_one(size: int, cases: list[str], tmp_path: Path) -> Non
             for name, value in learned.items():
                 if name in own:
                     np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("reduces", [False, True])
+def test_one_trainer_may_fetch_what_others_do_not(reduces: bool, tmp_path: Path) -> None:
+    _, learned = train("momentum", {}, 1, False)
+    for found in as_trainers(2, train_fetching_apart, reduces, folder=tmp_path):
+        assert isinstance(found, dict), found
+        for name in found:
+            np.testing.assert_allclose(found[name], learned[name], rtol=1e-5, atol=1e-6)

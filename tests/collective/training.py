@@ -62,6 +62,26 @@ def train_all(cases: list[str]) -> list[tuple[list[float], dict[str, Any]]]:
     return [train(*CASES[one]) for one in cases]
 
 
+def train_fetching_apart(reduces: bool) -> dict[str, Any]:
+    """What is learned where trainer 0 alone fetches, now and then."""
+    job = job_of_environment()
+    assert job is not None
+    main, startup, loss = built(OPTIMIZERS["momentum"])
+    strategy = fluid.BuildStrategy()
+    strategy.num_trainers, strategy.trainer_id = job.size, job.rank
+    if reduces:
+        strategy.reduce_strategy = fluid.BuildStrategy.ReduceStrategy.Reduce
+    executor = fluid.Executor(fluid.CPUPlace())
+    executor.run(startup)
+    compiled = fluid.CompiledProgram(main).with_data_parallel(
+        loss.name, build_strategy=strategy, places=[fluid.CPUPlace()]
+    )
+    for step, batch in enumerate(batches()):
+        fetched = [loss] if not job.rank and step % 2 else []
+        executor.run(compiled, feed=share(batch, job.rank, job.size), fetch_list=fetched)
+    return parameters(main)
+
+
 def train_by_fleet(kinds: list[str]) -> list[tuple[list[float], dict[str, Any]]]:
     """A fleet of all trainers, by each kind of strategy in turn."""
     from refluid.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker

@@ -221,7 +221,7 @@ def statistics() -> list[Any]:
 
 
 def something_new() -> str:
-    """What is said where a trainer that goes on fetches what none has fetched before."""
+    """What is said where a trainer that goes on runs what none has run before."""
     job = job_of_environment()
     assert job is not None
     main, startup, loss = built(OPTIMIZERS["momentum"])
@@ -234,8 +234,10 @@ def something_new() -> str:
     executor.run(startup)
     with Join():
         for step in range(1 + job.rank):
-            fetched = [loss] if step else []
-            executor.run(program, feed=data_of(job.rank, 2)[0], fetch_list=fetched)
+            if step:
+                with fluid.program_guard(main):
+                    fluid.layers.scale(loss, 2.0)
+            executor.run(program, feed=data_of(job.rank, 2)[0], fetch_list=[loss])
     return "nothing"
 
 

@@ -139,6 +139,33 @@ def test_unknown_fetch(net) -> None:
         exe.run(main, batch(), ["nothing"])
 
 
+@pytest.mark.parametrize("replicas", [0, 1, 2])
+def test_a_variable_that_nothing_computes_is_fetched_empty(net, replicas: int) -> None:
+    """As scripts do that count by `create_tensor` and leave the counting out."""
+    main, startup, loss, _ = net
+    with fluid.program_guard(main):
+        unused = fluid.layers.create_tensor("int64")
+    exe = fluid.Executor()
+    exe.run(startup)
+    program = main
+    if replicas:
+        places = fluid.cpu_places(replicas)
+        program = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=places)
+    for _ in range(2):
+        found = exe.run(program, batch(), [loss, unused])
+        assert [each.size for each in found] == [max(replicas, 1), 0]
+
+
+def test_what_is_fed_is_not_fetched_empty(net) -> None:
+    main, startup, _, _ = net
+    with fluid.program_guard(main):
+        fluid.data("missing", [None, 1])
+    exe = fluid.Executor()
+    exe.run(startup)
+    with pytest.raises(core.EnforceNotMet, match="cannot be found"):
+        exe.run(main, batch(), ["missing"])
+
+
 def test_without_startup(net) -> None:
     main, _, loss, _ = net
     with pytest.raises(core.EnforceNotMet, match=r"fc_0.w_0 has not been initialized.*startup"):

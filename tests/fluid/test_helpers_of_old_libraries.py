@@ -32,3 +32,16 @@ def test_a_parameter_without_attributes_is_one_by_default() -> None:
         found = exe.run(main, fetch_list=[bias, weight])
     assert found[0].tolist() == [0.0] * 3
     assert np.abs(found[1]).max() > 0
+
+
+def test_a_parameter_is_given_an_initializer_for_its_attributes() -> None:
+    with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()):
+        helper = LayerHelper("own")
+        scale = helper.create_parameter(fluid.initializer.Constant(2.0), [3], "float32")
+        named = helper.create_parameter("mine", [3], "float32", is_bias=True)
+        exe = fluid.Executor()
+        with fluid.scope_guard(fluid.Scope()):
+            exe.run(fluid.default_startup_program())
+            found = exe.run(fetch_list=[scale, named])
+    assert (scale.name, named.name) == ("own_0.w_0", "mine")
+    assert [each.tolist() for each in found] == [[2.0] * 3, [0.0] * 3]

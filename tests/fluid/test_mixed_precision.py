@@ -11,7 +11,7 @@ import torch
 
 import refluid.fluid as fluid
 from refluid.core import flags
-from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
+from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate, decorator
 from refluid.paddle.static import amp
 from refluid.passes import half_on_cpu
 from tests.fluid.mixed_networks import Training, batches, conv_net, mlp, training, transformer
@@ -284,3 +284,7 @@ def test_black_variables() -> None:
     lists = AutoMixedPrecisionLists(custom_black_varnames={"image"})
     run = training(mlp, lambda: decorate(sgd(), lists))
     assert "image.cast_fp16" not in run.main.global_block().vars
+
+
+def test_the_class_has_its_former_name_too() -> None:
+    assert decorator.OptimizerWithMixedPrecison is decorator.OptimizerWithMixedPrecision

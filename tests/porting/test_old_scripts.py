@@ -87,28 +87,6 @@ def test_libraries_as_old_as_the_scripts_are_helped_too(tmp_path: Path) -> None:
     assert ran.returncode == 1
 
 
-def test_arrays_of_one_element_are_numbers(tmp_path: Path) -> None:
-    """As they were before NumPy 2.4, also those that the script makes itself."""
-    text = (
-        "import numpy as np\n"
-        "one = np.ones((1, 1)) * 2.5\n"
-        "assert int(one) == 2 and float(one[0]) == 2.5 and int('7') == 7 and int('11', 2) == 3\n"
-        "assert '%.1f %d %s' % (one, one[0], one[0]) == '2.5 2 [2.5]'\n"
-        "assert '%.1f' % one == '2.5' and '%(a)s' % {'a': 1} == '1'\n"
-        "for wrong in (lambda: int(np.ones(2)), lambda: '%d' % np.ones(2), lambda: float(None)):\n"
-        "    try:\n"
-        "        wrong()\n"
-        "    except TypeError:\n"
-        "        continue\n"
-        "    raise SystemExit('no error')\n"
-        "assert one.ptp() == 0 and np.arange(4).ptp(0) == 3\n"
-        "one.itemset(0, 0, 4)\n"
-        "assert one.tolist() == [[4.0]]\n"
-    )
-    ran = _run(tmp_path, train=text)
-    assert ran.returncode == 0, ran.stderr
-
-
 def test_libraries_keep_their_own(tmp_path: Path) -> None:
     """What a script is given back no library sees, and what is there comes first."""
     text = (

@@ -139,7 +139,7 @@ class Attendance:
             told = [number for number, _ in self._now()]
         going = [one for one in told if one != _ENDED]
         if len(set(going)) > 1:
-            raise EnforceNotMet("trainers run different programs, feeds or fetches")
+            raise EnforceNotMet("trainers run different programs, or feed other variables")
         return len(told) / len(going)
 
     def asked(self) -> bool | None:
@@ -179,10 +179,10 @@ class Attendance:
         self._tell()
         going = {one for one, _ in self._now()} - {_ENDED}
         if len(going) > 1:
-            raise EnforceNotMet("trainers run different programs, feeds or fetches")
+            raise EnforceNotMet("trainers run different programs, or feed other variables")
         number = going.pop() if going else _ENDED
         if number != _ENDED and number not in self._repeats:
-            raise EnforceNotMet(_UNKNOWN.format(what="run a new program, or with new fetches"))
+            raise EnforceNotMet(_UNKNOWN.format(what="run a new program, or with new feeds"))
         return number
 
     def _tell(self) -> None:

@@ -17,8 +17,9 @@ from refluid.ir.text import print_program
 from refluid.ops.effects import Effect
 from refluid.ops.registry import facts_of
 
-# What one trainer may have other than another.
-_OWN = re.compile(r"\b(seed|startup_seed|start_index)=[^,}]*(, )?")
+# What one trainer may have other than another: seeds, constants, and which rows are its own.
+_NAMES = r"seed|startup_seed|start_index|starts|ends|value|str_value|bias|\w+_values"
+_OWN = re.compile(rf"\b({_NAMES})=(\[[^\]]*\]L?|[^,}}]*)(, )?")
 _OWN_OPTIONS = {"trainer_id", "debug_graphviz_path"}
 
 
@@ -27,16 +28,15 @@ def agree_on_program(
     program: Program,
     strategy: Strategy,
     feeds: Sequence[str],
-    fetches: Sequence[str],
 ) -> None:
     """EnforceNotMet at all trainers, naming the first difference, where one runs another program.
 
-    Seeds may differ, and which rows of a table one has.
+    Fetches, seeds and constants may differ, and which rows one takes or has of a table.
     """
-    trainers.agree([*_lines(feeds, fetches), *_options(strategy), *_text(program)])
+    trainers.agree([*_lines(feeds), *_options(strategy), *_text(program)])
 
 
-def number_of(program: Program, feeds: Sequence[str], fetches: Sequence[str]) -> int:
+def number_of(program: Program, feeds: Sequence[str]) -> int:
     """What is the same for all trainers that run this, and hardly for anything else.
 
     Where each has parameters of its own, with names and sizes of its own, it says what they
@@ -45,7 +45,7 @@ def number_of(program: Program, feeds: Sequence[str], fetches: Sequence[str]) ->
     params = program.global_block().all_parameters()
     own = any(one.is_distributed and not one.split_in for one in params)
     text = _exchanges(program) if own else _text(program)
-    return attendance.number_of([*_lines(feeds, fetches), *text])
+    return attendance.number_of([*_lines(feeds), *text])
 
 
 def _exchanges(program: Program) -> Iterator[str]:
@@ -56,9 +56,8 @@ def _exchanges(program: Program) -> Iterator[str]:
                 yield " ".join([op.type, *kinds])
 
 
-def _lines(feeds: Sequence[str], fetches: Sequence[str]) -> list[str]:
-    fed, fetched = (f"feeds {one!r}" for one in feeds), (f"fetches {one!r}" for one in fetches)
-    return ["run", *fed, *fetched]
+def _lines(feeds: Sequence[str]) -> list[str]:
+    return ["run", *(f"feeds {one!r}" for one in feeds)]
 
 
 def _options(strategy: Strategy) -> Iterator[str]:

@@ -24,6 +24,7 @@ class Group:
     scopes: one for each replica, replica 0's is the user's; none for a single place that runs
     programs in any scope. trainers: the processes that have such replicas; where there are no
     scopes, those of the job at the time, with whom programs exchange what they say themselves.
+    agreed: the programs that all trainers have alike.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Group:
         self._trainers = trainers
         self._members = _members(self.replicas, trainers)
         self.held = Shared()
-        self.cache = Cache()
+        self.cache, self.agreed = Cache(), Cache()
         self._now: tuple[tuple[int, Communicator, Instruments], Strategy, Conditions] | None = None
         self._known: dict[Conditions, Conditions] = {}
 

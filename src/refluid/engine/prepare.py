@@ -137,7 +137,7 @@ class Prepared:
             return 0
         from refluid.engine.agreement import number_of  # most have one trainer
 
-        return number_of(self.program, self.feeds, self.fetches)
+        return number_of(self.program, self.feeds)
 
     # -- steps ----------------------------------------------------------------
 
@@ -236,14 +236,21 @@ def prepared(wanted: Wanted, seen: Seen | None = None) -> Prepared:
         found = Prepared(wanted, now, seen)
         found.add_slots()
         if not now.alone and now.trainers > 1:
-            from refluid.engine.agreement import agree_on_program  # most have one trainer
-
-            all_have_data("run a program for the first time, or with other feeds or fetches")
-            agree_on_program(
-                wanted.group.trainers, wanted.program, now.strategy, found.feeds, found.fetches
-            )
+            _agree(wanted, now, found.feeds)
         cache.keep(key, found)
     return found
+
+
+def _agree(wanted: Wanted, now: Conditions, feeds: Sequence[str]) -> None:
+    """All trainers run this program, at the first time. Each may fetch what it likes."""
+    from refluid.engine.agreement import agree_on_program  # most have one trainer
+
+    group, program = wanted.group, wanted.program
+    key = _key(wanted._replace(fetches=()), now)
+    if key not in group.agreed:
+        all_have_data("run a program for the first time, or with other feeds")
+        agree_on_program(group.trainers, program, now.strategy, feeds)
+        group.agreed.keep(key, program)
 
 
 def prepare(

@@ -15,7 +15,7 @@ from refluid.build.weight_norm import append_length, append_weight, kept_shape
 from refluid.core import names
 from refluid.core.dtypes import FLOATING, VarType, as_dtype, dtype_name
 from refluid.fluid.initializer import Constant, Initializer, Xavier
-from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr
+from refluid.fluid.param_attr import ParamAttr, WeightNormParamAttr, to_attr
 from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
@@ -75,11 +75,12 @@ class LayerHelperBase:
         Its initializer is that of `attr`, else that of `default_initializers`, else
         `default_initializer`, else zeros for a bias and
         `Xavier` for a weight. A name that exists already means that parameter again. None where
-        `attr` is False. Raises TypeError for a whole-number weight without initializer.
+        `attr` is False; `to_attr` says what else it may be. Raises TypeError for a whole-number
+        weight without initializer.
         """
         if attr is False:
             return None
-        attr = self._named(ParamAttr() if attr is None else attr, is_bias)
+        attr = self._named(to_attr(attr), is_bias)
         if isinstance(attr, WeightNormParamAttr):
             return self._normalised(attr, shape, dtype, default_initializer)
         kind = as_dtype(dtype)

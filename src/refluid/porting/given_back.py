@@ -168,6 +168,18 @@ def formatted(text: Any, values: Any) -> Any:
         return text % _as_number(values)
 
 
+def of_numbers(function: Any) -> Any:
+    """A function of `math`, also of arrays of one element in any shape."""
+
+    def call(*given: Any, **options: Any) -> Any:
+        try:
+            return function(*given, **options)
+        except TypeError:
+            return function(*map(_as_number, given), **options)
+
+    return call if getattr(function, "__module__", None) == "math" else function
+
+
 def _as_number(value: Any) -> Any:
     return fetched(value) if getattr(value, "size", 0) == 1 else value
 

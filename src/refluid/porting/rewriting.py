@@ -6,7 +6,8 @@ import cPickle as pickle       -> pickle = renamed("cPickle", FILE, LINE)
 xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before the first statement
 
 np.reshape(a, newshape=b)      -> by_present_keywords(np.reshape)(a, newshape=b)
-int(a), "%f" % a               -> whole(a), formatted("%f", a), where NumPy refuses arrays of (1,)
+int(a), "%f" % a, math.exp(a)  -> whole(a), formatted("%f", a), of_numbers(math.exp)(a),
+                                  where NumPy refuses arrays of (1,)
 
 Imports stay that are tried where what catches their failure imports something else in their place:
 what follows may need that, which the old name doesn't give.
@@ -45,7 +46,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 _HELP = "_refluid_given_back"
 _ATTRIBUTES = frozenset(METHODS) | {name for names in MODULES.values() for name in names}
 _ATTRIBUTES |= {name for _, name in CHANGED}
-_NUMBERS = re.compile(r"\b(int|float)\(|[\"']\s*%")
+_NUMBERS = re.compile(r"\b(int|float)\(|[\"')]\s*%|%\s*\(|\bmath\.\w+\(")
 _CONVERTS = {"int": "whole", "float": "real"}
 # What gave lists.
 _VIEWS = frozenset({"keys", "values", "items"})
@@ -179,7 +180,23 @@ _SIMPLE = (ast.Constant, ast.Starred, ast.JoinedStr)
 
 
 def _is_text(node: ast.expr) -> bool:
+    """Whether it is text for certain, which may be made of parts."""
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or (isinstance(node.op, ast.Add) and _is_text(node.right))
+    if isinstance(node, ast.IfExp):
+        return _is_text(node.body) or _is_text(node.orelse)
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_formatted(node: ast.BinOp) -> bool:
+    """Whether `%` puts values into a text: of numbers none has a tuple on its right."""
+    return isinstance(node.op, ast.Mod) and (
+        _is_text(node.left) or isinstance(node.right, ast.Tuple)
+    )
+
+
+def _of_math(function: ast.expr) -> bool:
+    return ast.unparse(function).startswith("math.")
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -254,6 +271,9 @@ class _Rewriter(ast.NodeTransformer):
             called = self.call("by_present_keywords", node.func)
             node.func = self._put(called, node.func)
             return node
+        if self.converts and _of_math(node.func):
+            node.func = self._put(self.call("of_numbers", node.func), node.func)
+            return node
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         plain = len(node.args) == 1 and not node.keywords
         if name not in self.converts or not plain or isinstance(node.args[0], _SIMPLE):
@@ -262,7 +282,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        if self.converts and isinstance(node.op, ast.Mod) and _is_text(node.left):
+        if self.converts and _is_formatted(node):
             return self._put(self.call("formatted", node.left, node.right), node)
         if not self._divides or not isinstance(node.op, ast.Div):
             return node

@@ -21,6 +21,7 @@ from refluid.analysis.liveness import in_slots, starts_without
 from refluid.analysis.uses import Key, key_of, reads, writes
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
+from refluid.core.notices import tell_once
 from refluid.core.offsets import as_levels, as_lod
 from refluid.core.random import RandomSource
 from refluid.ir.operator import Operator
@@ -180,10 +181,7 @@ def _write_epilogue(writer: Writing) -> None:
     fetches = [key_of(block, name) for name in request.fetches]
     for key in fetches:
         if key not in names:
-            raise EnforceNotMet(
-                f"Cannot fetch {key[1]!r}: it cannot be found in the program, or nothing in "
-                "the program computes it. Fetch a variable of the program that is being run."
-            )
+            _bind_nothing(writer, key)
     results = tuple(
         names[key] if key in writer.fresh or request.lends else called(OWN, names[key])
         for key in fetches
@@ -194,3 +192,15 @@ def _write_epilogue(writer: Writing) -> None:
             writer.source.add(Bind(place, called(Known("as_lod"), level)))
     levels = tuple(writer.lods.of(key) for key in fetches)
     writer.source.add(Return((results, levels)))
+
+
+def _bind_nothing(writer: Writing, key: Key) -> None:
+    """What is declared and nothing computes is empty; EnforceNotMet for what is not declared."""
+    declared = writer.variables.home(key).vars.get(key[1])
+    if declared is None or declared.is_data or declared.persistable:
+        raise EnforceNotMet(
+            f"Cannot fetch {key[1]!r}: it cannot be found in the program, or nothing in "
+            "the program computes it. Fetch a variable of the program that is being run."
+        )
+    tell_once(f"nothing in the program computes {key[1]!r}, which is fetched: it is empty")
+    writer.source.add(Bind(writer.variables.named(key), None))

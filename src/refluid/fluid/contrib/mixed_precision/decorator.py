@@ -189,3 +189,7 @@ def decorate(
         incr_ratio,
         decr_ratio,
     )
+
+
+# The name up to 1.7.
+OptimizerWithMixedPrecison = OptimizerWithMixedPrecision
