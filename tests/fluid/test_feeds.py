@@ -61,6 +61,10 @@ def test_shape_and_type_count_for_fluid_data_only() -> None:
         _run(other, [None, 2])
     with pytest.raises(ValueError, match="should have dimensions = 2"):
         _run(other.astype("float32"), [None, 2])
+    wide = SIX.astype("float32") * np.sqrt(2)  # which NumPy 1 had left as narrow as it was
+    if wide.dtype == np.float64:
+        with pytest.raises(ValueError, match=r"NumPy 2 .* feed value.astype\('float32'\)"):
+            _run(wide, [None, 2])
 
 
 def test_an_empty_tensor_is_refused_by_name() -> None:

@@ -236,3 +236,29 @@ def test_parameters_that_stay(choose: str) -> None:
 
     attributes = {"first": {"trainable": False}} if choose == "trainable" else {}
     compare(train(minimize, **attributes), reference(sgd, change))
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_gradients_of_a_loss_of_several_elements_are_those_of_their_sum(rows: int) -> None:
+    """Only optimizers refuse one; scripts that explain predictions derive a loss for each row."""
+    found = {}
+    for total in (False, True):
+        main, startup = fluid.Program(), fluid.Program()
+        main.random_seed = startup.random_seed = 3
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x = fluid.data("x", [None, 4])
+            probable = fluid.layers.softmax(fluid.layers.fc(x, 3))
+            loss = fluid.layers.reduce_sum(fluid.layers.square(probable), dim=1)
+            if total:
+                loss = fluid.layers.reduce_sum(loss)
+            else:
+                with pytest.raises(AssertionError, match=r"layers\.mean to process"):
+                    fluid.optimizer.SGD(0.1).minimize(loss)
+            pairs = fluid.backward.append_backward(loss)
+        with fluid.scope_guard(fluid.Scope()):
+            exe = fluid.Executor(fluid.CPUPlace())
+            exe.run(startup)
+            feed = {"x": np.random.RandomState(0).rand(rows, 4).astype("float32")}
+            found[total] = exe.run(main, feed, [gradient for _, gradient in pairs])
+    for one, other in zip(found[False], found[True], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)

@@ -36,7 +36,7 @@ def append_backward(
 ) -> list[ParamGrad]:
     """Appends the operators that compute the gradient of `loss` to its program.
 
-    loss: Variable of shape (1,).
+    loss: Variable; of several elements the gradients are those of their sum.
     parameter_list: parameters (or names) whose gradients are returned and marked in
         `op_role_var`; all trainable ones by default.
     no_grad_set: variables (or names) that get no gradient, besides those with stop_gradient.
@@ -48,9 +48,9 @@ def append_backward(
     Returns (parameter, gradient) pairs in the order of `parameter_list`, or in the order in
     which the parameters were made. Parameters that the loss doesn't depend on are left out.
 
-    Raises TypeError where `loss` is no Variable, AssertionError where its shape isn't (1,),
-    ValueError where no variable on the way to it wants a gradient, OperatorNotImplemented
-    where the way leads through an operator that has no gradient here.
+    Raises TypeError where `loss` is no Variable, ValueError where no variable on the way to it
+    wants a gradient, OperatorNotImplemented where the way leads through an operator that has no
+    gradient here.
     """
     check_loss(loss)
     block, program = loss.block, loss.block.program
@@ -78,24 +78,16 @@ def append_backward(
 
 
 def _seed(block: Block, name: str, loss: Variable, producer: Operator | None) -> GradientDraft:
-    """d loss / d loss = 1."""
-    return GradientDraft(
-        Operator(
-            block,
-            "fill_constant",
-            {},
-            {"Out": [name]},
-            {
-                "shape": [1],
-                "value": 1.0,
-                "dtype": int(loss.dtype),
-                "force_cpu": False,
-                ROLE: OpRole.BACKWARD | OpRole.LOSS,
-                DEVICE: "" if producer is None else producer.attrs.get(DEVICE, ""),
-            },
-            {"shape": AttrType.LONGS},
-        )
-    )
+    """d loss / d loss = 1, for each element of a loss that isn't one number."""
+    device = "" if producer is None else producer.attrs.get(DEVICE, "")
+    attrs = {"value": 1.0, "dtype": int(loss.dtype), DEVICE: device}
+    attrs[ROLE] = OpRole.BACKWARD | OpRole.LOSS
+    out = {"Out": [name]}
+    if loss.has_description() and loss.shape != (1,):
+        return GradientDraft(Operator(block, "fill_any_like", {"X": [loss.name]}, out, attrs))
+    attrs |= {"shape": [1], "force_cpu": False}
+    types = {"shape": AttrType.LONGS}
+    return GradientDraft(Operator(block, "fill_constant", {}, out, attrs, types))
 
 
 def _producer(ops: Iterable[Operator], name: str) -> Operator | None:

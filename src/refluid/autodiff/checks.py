@@ -11,16 +11,11 @@ from refluid.ir.variable import Parameter, Variable
 
 
 def check_loss(loss: Any) -> None:
-    """TypeError unless a Variable, AssertionError unless its shape is (1,)."""
+    """TypeError unless it is a Variable. Of what shape it is only optimizers ask, as in Fluid."""
     if not isinstance(loss, Variable):
         raise TypeError(
             "The type of 'loss' in fluid.backward.append_backward must be "
             f"fluid.framework.Variable, but received {type(loss).__name__}."
-        )
-    if loss.has_description() and loss.shape != (1,):
-        raise AssertionError(
-            f"The loss.shape should be (1L,), but the current loss.shape is {loss.shape}. "
-            "Maybe that you should call fluid.layers.mean to process the current loss."
         )
 
 

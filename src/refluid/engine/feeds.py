@@ -28,6 +28,15 @@ from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.ops.registry import facts_of
 
+# What was float32 before NumPy 2: a float32 array, and a number of NumPy's own.
+_PROMOTED = (
+    (torch.float64, torch.float32) if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else None
+)
+_OF_NUMPY_2 = (
+    ". NumPy 2 makes float64 of a float32 array and a number of its own (of np.sqrt, np.linspace): "
+    "feed value.astype('float32')"
+)
+
 
 class FeedSlot:
     """One variable that is fed: converts and checks what the user gives for it.
@@ -93,6 +102,7 @@ class FeedSlot:
             raise ValueError(
                 f"The data type of fed Variable {self.name!r} must be {dtype_name(self.kind)!r}, "
                 f"but received {dtype_name(as_dtype(tensor.dtype))!r}"
+                + (_OF_NUMPY_2 if (tensor.dtype, self._torch) == _PROMOTED else "")
             )
 
     def _is_real_enough(self, dtype: torch.dtype) -> bool:
