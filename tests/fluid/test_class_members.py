@@ -22,7 +22,8 @@ USED = {
     "ExponentialMovingAverage": "_create_ema_vars _get_decay_pow _get_ema_decay",
     "LoDTensor": "_get_dims _get_double_element _get_float_element _place _set_dims "
     "_set_double_element _set_float_element _share_data_with _copy _clear _dtype _is_initialized",
-    "Operator": "_rename_input _rename_output _set_attr",
+    "Operator": "_rename_input _rename_output _set_attr _remove_attr _block_attr _block_attr_id "
+    "_blocks_attr _blocks_attr_ids _is_optimize_op",
     "Optimizer": "_create_param_lr _global_learning_rate _append_optimize_op",
     "Program": "_backward_role_guard _lr_schedule_guard _optimized_guard _prune",
 }
@@ -36,8 +37,7 @@ LEFT_OUT = {
     "Operator": {"OP_WITHOUT_KERNEL_SET"},
     # Shapes and types of readers stand in the operators that make them.
     "VarDesc": {"dtypes", "lod_levels", "set_dtypes", "set_lod_levels", "set_shapes", "shapes"},
-    "OpDesc": {"check_attrs", "infer_shape", "infer_var_type", "set_blocks_attr"}
-    | {"set_serialized_attr"},
+    "OpDesc": {"set_blocks_attr", "set_serialized_attr"},
     "ProgramDesc": {"parse_from_string"},
 }
 
@@ -95,6 +95,24 @@ def test_private_members_that_scripts_use_are_there(name: str, members: str) -> 
     homes = (fluid, fluid.framework, fluid.optimizer, fluid.layers)
     found = next(getattr(home, name) for home in homes if name in dir(home))
     assert [one for one in members.split() if not hasattr(found, one)] == []
+
+
+def test_what_an_operator_says_of_itself() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 3, 4, 4])
+        hidden = fluid.layers.batch_norm(x)
+        fluid.layers.cond(fluid.layers.less_than(x, x), lambda: x, lambda: hidden)
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(hidden))
+    ops = main.global_block().ops
+    norm = next(op for op in ops if op.type == "batch_norm")
+    norm._remove_attr("use_global_stats")
+    norm._set_attr("is_test", True)
+    norm.desc.check_attrs()
+    assert (norm.attr("use_global_stats"), norm.attr("is_test")) == (False, True)
+    branch = next(op for op in ops if op.type == "conditional_block")
+    assert branch._block_attr("sub_block") is main.block(branch._block_attr_id("sub_block"))
+    assert [op.type for op in ops if op._is_optimize_op()] == ["sgd"] * 2
 
 
 def test_a_variable_of_another_block_is_cloned() -> None:

@@ -202,6 +202,26 @@ class Operator(Described):
             elif kind == AttrType.BLOCKS:
                 yield from self.attrs[name]
 
+    def _block_attr(self, name: str) -> Block:
+        """The block that an attribute is."""
+        block: Block = self.attrs[name]
+        return block
+
+    def _block_attr_id(self, name: str) -> int:
+        return self._block_attr(name).idx
+
+    def _blocks_attr(self, name: str) -> list[Block]:
+        """The blocks that an attribute is."""
+        return list(self.attrs[name])
+
+    def _blocks_attr_ids(self, name: str) -> list[int]:
+        return [block.idx for block in self._blocks_attr(name)]
+
+    def _is_optimize_op(self) -> bool:
+        return bool(self.role & OpRole.OPTIMIZE)
+
+    _remove_attr = remove_attr
+
     @property
     def callstack(self) -> Sequence[str]:
         """The user's source lines that made the operator, innermost last."""

@@ -117,6 +117,13 @@ class OpDesc:
         for name, value in given.all_attrs().items():
             own.set_attr(name, value)
 
+    def check_attrs(self) -> None:
+        """Gives it the declared attributes that it has not, with their defaults."""
+        definition = find(self._operator.type)
+        for name, declared in (definition.attributes if definition else {}).items():
+            if not declared.required and not self._operator.has_attr(name):
+                self._operator.set_attr(name, declared.default)
+
     def infer_shape(self, block: Any) -> None:
         """Infers shapes, element types and LoD levels of what it makes anew.
 
