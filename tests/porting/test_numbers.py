@@ -1,9 +1,16 @@
-"""Arrays of one element are numbers to old scripts, as they were before NumPy 2.4."""
+"""Numbers and arrays of NumPy's are to old scripts what they were before NumPy 2."""
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+
+from refluid.porting.given_back import combined
+from refluid.porting.numpy_numbers import NumpyValues
 from tests.started import refluid
 
 
@@ -29,6 +36,98 @@ def test_arrays_of_one_element_are_numbers(tmp_path: Path) -> None:
         "assert one.ptp() == 0 and np.arange(4).ptp(0) == 3\n"
         "one.itemset(0, 0, 4)\n"
         "assert one.tolist() == [[4.0]]\n"
+    )
+    (tmp_path / "train.py").write_text(text)
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
+ONE = np.ones(3, "float32")
+
+
+@pytest.mark.parametrize(
+    ("array", "number", "expected"),
+    [
+        (ONE, np.float64(0.1), "float32"),
+        (ONE, np.float64("nan"), "float32"),
+        (ONE, np.float64(1e300), "float64"),
+        (ONE, np.int64(300), "float32"),
+        (ONE, np.int64(2**40), "float64"),
+        (ONE, np.float32(2), "float32"),
+        (ONE, np.complex128(1), "complex64"),
+        (ONE.astype("float16"), np.float64(2), "float16"),
+        (ONE.astype("float16"), np.float64(1e6), "float32"),
+        (ONE.astype("float64"), np.float32(2), "float64"),
+        (ONE.astype("uint8"), np.int64(2), "uint8"),
+        (ONE.astype("uint8"), np.int64(300), "uint16"),
+        (ONE.astype("uint8"), np.int64(-1), "int16"),
+        (ONE.astype("int8"), np.int64(127), "int8"),
+        (ONE.astype("int8"), np.int64(128), "int16"),
+        (ONE.astype("int64"), np.int32(2), "int64"),
+        (ONE.astype("int32"), np.float64(2), "float64"),
+        (np.float32(2).reshape(()), np.float64(2), "float64"),
+    ],
+)
+def test_numbers_make_arrays_no_wider_than_numpy_1_did(
+    array: Any, number: Any, expected: str
+) -> None:
+    """The types are those that NumPy 1.26 gave."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        for found in (combined("*", array, number), combined("+", number, array)):
+            assert found.dtype == expected
+
+
+FILE = """
+import numpy as np
+class Net:
+    def __init__(self, data, other, plain):
+        self.scale = np.sqrt(2)
+        first, second = 3, np.log(10)
+        {} + {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may"),
+    [
+        ("data", "np.sqrt(2)", True),
+        ("data", "self.scale", True),
+        ("data[0]", "-second", True),
+        ("data", "(1 - second)", True),
+        ("data", "data.mean()", True),
+        ("data", "first", False),
+        ("data", "other", False),
+        ("first", "len(data)", False),
+    ],
+)
+def test_operations_that_may_have_numbers_of_numpys_are_found(
+    one: str, other: str, may: bool
+) -> None:
+    tree = ast.parse(FILE.format(one, other))
+    (*_, operation) = [node for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    assert NumpyValues(tree).may_be(operation.value) is may
+    assert not NumpyValues(ast.parse("import math as np\nx = np.sqrt(2)")).may_be(
+        ast.parse("x + 1", mode="eval").body
+    )
+
+
+def test_a_script_feeds_what_it_fed(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np\n"
+        "import paddle.fluid as fluid\n"
+        "x = fluid.data('x', [None, 3])\n"
+        "out = fluid.layers.scale(x, 2.0)\n"
+        "exe = fluid.Executor(fluid.CPUPlace())\n"
+        "data = np.ones((2, 3), 'float32')\n"
+        "for alpha in np.linspace(0, 1, 3):\n"
+        "    fed = data * alpha + data * (1 - alpha)\n"
+        "    assert exe.run(feed={'x': fed}, fetch_list=[out])[0].tolist() == [[2.0] * 3] * 2\n"
+        "    assert type(1 - alpha) is np.float64 and (alpha * alpha).dtype == 'float64'\n"
+        "many = np.zeros(2)\n"
+        "for one, alpha in enumerate(many):\n"
+        "    out = out * one - alpha * x\n"
+        "stack = fluid.default_main_program().global_block().ops[-1].attr('op_callstack')\n"
+        "assert [one for one in stack if 'File' in one] == [stack[0]], stack\n"
     )
     (tmp_path / "train.py").write_text(text)
     ran = refluid("run", "train.py", folder=tmp_path)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import importlib
 import logging
 import operator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from refluid.core.fetched import fetched
 from refluid.porting.old_names import (
@@ -188,7 +191,39 @@ def divided(one: Any, other: Any) -> Any:
     """`one / other` of Python 2: whole numbers give whole numbers, rounded down."""
     if _is_whole(one) and _is_whole(other):
         return operator.floordiv(one, other)
-    return operator.truediv(one, other)
+    return combined("/", one, other)
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "**": operator.pow,
+}
+# Truth, whole numbers, others.
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 2}
+
+
+def combined(symbol: str, one: Any, other: Any) -> Any:
+    """`one symbol other`, of which a number of NumPy's makes no array wider than it needs, as
+    before NumPy 2."""
+    if isinstance(one, np.generic) and isinstance(other, np.ndarray):
+        one = _narrowed(one, other)
+    elif isinstance(other, np.generic) and isinstance(one, np.ndarray):
+        other = _narrowed(other, one)
+    return _OPERATORS[symbol](one, other)
+
+
+def _narrowed(number: Any, array: Any) -> Any:
+    """The number in the type that both had; one of another kind than the array stays as it is."""
+    kind = _KINDS.get(number.dtype.kind, 3)
+    if not array.ndim or kind > _KINDS.get(array.dtype.kind, -1):
+        return number
+    # A whole number that isn't negative needs one bit more in a type with a sign.
+    signed = kind == 1 and number >= 0 and array.dtype.kind == "i"
+    least = np.min_scalar_type(-1 - int(number) if signed else number)
+    return np.result_type(array.dtype, least).type(number)
 
 
 def _is_whole(value: Any) -> bool:

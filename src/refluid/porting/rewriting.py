@@ -8,6 +8,7 @@ xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before 
 np.reshape(a, newshape=b)      -> by_present_keywords(np.reshape)(a, newshape=b)
 int(a), "%f" % a, math.exp(a)  -> whole(a), formatted("%f", a), of_numbers(math.exp)(a),
                                   where NumPy refuses arrays of (1,)
+x * np.sqrt(2)                 -> combined("*", x, np.sqrt(2)), where such numbers make x wider
 
 Imports stay that are tried where what catches their failure imports something else in their place:
 what follows may need that, which the old name doesn't give.
@@ -25,12 +26,16 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import re
-import warnings
 from collections.abc import Container, Iterator
 from typing import TypeVar
 
+from refluid.porting.numpy_numbers import (
+    NumpyValues,
+    numbers_are_refused,
+    numbers_are_strong,
+    symbol_of,
+)
 from refluid.porting.old_names import (
     BUILTINS,
     CHANGED,
@@ -57,23 +62,11 @@ _WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED, *
 
 def may_need(source: str) -> bool:
     """Whether any of the names occurs in the text at all."""
-    return _WORDS.search(source) is not None or (
-        numbers_are_refused() and _NUMBERS.search(source) is not None
+    return (
+        _WORDS.search(source) is not None
+        or (numbers_are_refused() and _NUMBERS.search(source) is not None)
+        or ("numpy" in source and numbers_are_strong())
     )
-
-
-@functools.cache
-def numbers_are_refused() -> bool:
-    """Whether `float(np.ones(1))` is an error, as it is since NumPy 2.4."""
-    import numpy as np
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            float(np.ones(1))
-        except TypeError:
-            return True
-    return False
 
 
 def rewrite(
@@ -90,6 +83,7 @@ def rewrite(
     """
     rewriter = _Rewriter(file, lists=lists, divides=divides)
     rewriter.converts = {} if not numbers_are_refused() else _free(tree, _CONVERTS)
+    rewriter.numpy = NumpyValues(tree) if numbers_are_strong() else None
     rewriter.visit(tree)
     missing = _used(tree, BUILTINS)
     other = _used(tree, {*(LISTS if lists else ()), *(FILES if files else ())})
@@ -204,6 +198,7 @@ class _Rewriter(ast.NodeTransformer):
         self._file, self._lists, self._divides = file, lists, divides
         self.changed = False
         self.converts: dict[str, str] = {}
+        self.numpy: NumpyValues | None = None
         self._stay: set[ast.stmt] = set()
 
     def call(self, function: str, *given: ast.expr | str, line: int | None = None) -> ast.Call:
@@ -281,12 +276,15 @@ class _Rewriter(ast.NodeTransformer):
         return self._put(self.call(self.converts[name], node.args[0]), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        symbol = symbol_of(node) if self.numpy and self.numpy.may_be(node) else ""
         self.generic_visit(node)
         if self.converts and _is_formatted(node):
             return self._put(self.call("formatted", node.left, node.right), node)
-        if not self._divides or not isinstance(node.op, ast.Div):
+        if self._divides and isinstance(node.op, ast.Div):
+            return self._put(self.call("divided", node.left, node.right), node)
+        if not symbol or isinstance(node.left, _SIMPLE) or isinstance(node.right, _SIMPLE):
             return node
-        return self._put(self.call("divided", node.left, node.right), node)
+        return self._put(self.call("combined", symbol, node.left, node.right), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         """What the target is made of is evaluated twice: where it calls anything it is left."""
