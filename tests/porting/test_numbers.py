@@ -65,7 +65,7 @@ ONE = np.ones(3, "float32")
         (ONE.astype("int8"), np.int64(128), "int16"),
         (ONE.astype("int64"), np.int32(2), "int64"),
         (ONE.astype("int32"), np.float64(2), "float64"),
-        (np.float32(2).reshape(()), np.float64(2), "float64"),
+        (np.array(2, "float32"), np.float64(2), "float64"),
     ],
 )
 def test_numbers_make_arrays_no_wider_than_numpy_1_did(
@@ -83,7 +83,10 @@ class Net:
     def __init__(self, data, other, plain):
         self.scale = np.sqrt(2)
         first, second = 3, np.log(10)
-        {} + {}
+        for third in np.linspace(0, 1, 3):
+            held = [fourth for place, fourth in zip(plain, other)]
+        for place, fifth in enumerate(np.ones(3)):
+            {} + {}
 """
 
 
@@ -95,6 +98,9 @@ class Net:
         ("data[0]", "-second", True),
         ("data", "(1 - second)", True),
         ("data", "data.mean()", True),
+        ("data", "third", True),
+        ("data", "fifth", True),
+        ("data", "fourth", False),
         ("data", "first", False),
         ("data", "other", False),
         ("first", "len(data)", False),
