@@ -147,6 +147,7 @@ def test_cuda_that_is_not_there(tmp_path: Path) -> None:
         ("The size of tensor a (3) must match the size of tensor b (4)", "axis="),
         ("shape '[2, 3]' is invalid for input of size 8", "-1"),
         ("expected scalar type Float but found Double", "layers.cast"),
+        ("Input type (double) and bias type (float) should be the same", "layers.cast"),
         ("Sizes of tensors must match except in dimension 1", "`axis`"),
         (
             "Given groups=1, weight of size [4, 3, 3, 3], expected input[1, 1, 5, 5] to have 3 "

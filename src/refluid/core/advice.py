@@ -44,7 +44,7 @@ _ADVICE = [
     ),
     (
         r"expected scalar type|expected .* to have the same dtype|must have the same dtype|"
-        r"not implemented for '\w+'|Found dtype|but found \w+",
+        r"not implemented for '\w+'|Found dtype|but found \w+|type \(\w+\) should be the same",
         "the element types don't go together: use layers.cast, or feed the declared type (NumPy "
         "makes float64 and int64)",
     ),
