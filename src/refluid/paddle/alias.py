@@ -21,6 +21,9 @@ from refluid.paddle.starting_mode import taken, watch
 _ALIASES = {
     "paddle.base": "refluid.fluid",  # its name since Paddle 2.6
     "paddle.fluid": "refluid.fluid",
+    # Until 0.14; of what it had besides, its readers and data sets are those of `paddle`.
+    "paddle.v2.fluid": "refluid.fluid",
+    "paddle.v2": "refluid.paddle",
     "paddle": "refluid.paddle",
 }
 

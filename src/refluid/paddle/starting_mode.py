@@ -24,7 +24,7 @@ _PACKAGE = "refluid.paddle"
 # What scripts of both kinds take: these tell nothing.
 _EITHER = {
     *("base", "batch", "check_import_scipy", "compat", "dataset", "distributed", "fluid"),
-    *("incubate", "reader", "static", "sysconfig", "utils", "version"),
+    *("incubate", "reader", "static", "sysconfig", "utils", "v2", "version"),
 }
 
 

@@ -43,10 +43,11 @@ def test_names_tell(names: str, dynamic: bool) -> None:
 
 
 def test_modules_that_are_not_there_tell_nothing() -> None:
-    """Scripts that also run on what came before Fluid try `paddle.v2` first."""
+    """Scripts that also run on what came before Fluid try its modules first."""
     finder = AliasFinder()
-    with pytest.raises(ModuleNotFoundError, match=r"paddle\.v2"):
-        finder.find_spec("paddle.v2", None)
+    with pytest.raises(ModuleNotFoundError, match=r"paddle\.trainer"):
+        finder.find_spec("paddle.trainer", None)
+    assert finder.find_spec("paddle.v2", None) is not None
     assert not fluid.in_dygraph_mode()
     assert finder.find_spec("paddle.nn", None) is not None
     assert fluid.in_dygraph_mode()
@@ -96,3 +97,18 @@ def test_scripts(tmp_path: Path) -> None:
         "print(paddle.mean(paddle.to_tensor([1, 2]) / 4).numpy())\n"
     )
     assert "0.375" in refluid("run", str(script), check=True).stdout
+
+
+def test_the_older_name_of_the_package(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import paddle.v2 as paddle\n"
+        "import paddle.v2.dataset.uci_housing as housing\n"
+        "import paddle.v2.fluid as older\n"
+        "from paddle.v2 import batch\n"
+        "import paddle as now\n"
+        "import paddle.fluid as fluid\n"
+        "assert paddle is now and older is fluid and batch is now.batch\n"
+        "assert housing is now.dataset.uci_housing and not fluid.in_dygraph_mode()\n"
+    )
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
