@@ -127,7 +127,7 @@ def test_steps_at_random(group: int) -> None:
 def trained(seed: int, *, packs: bool, tier: str) -> list[Any]:
     """What some steps of a StaticRNN fetch, whose sizes are drawn, and its parameters then."""
     draws = random.Random(seed)
-    width, batch, times = draws.randint(3, 40), draws.randint(1, 9), draws.randint(4, 9)
+    width, batch, times = draws.randint(3, 40), draws.randint(1, 9), draws.randint(8, 12)
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = seed + 1
     with fluid.program_guard(main, startup), fluid.unique_name.guard():

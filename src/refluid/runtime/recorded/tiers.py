@@ -15,11 +15,12 @@ from refluid.analysis.uses import Key
 from refluid.core import flags
 from refluid.core.collecting import without_collections
 from refluid.core.scope import Cell
+from refluid.kernels.packed import USES
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code, PreparedStep
 from refluid.runtime.recorded.bysize import SIZES, Tables
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
-from refluid.runtime.recorded.graph import Compiled, Part
+from refluid.runtime.recorded.graph import Compiled, Kernel, Part
 from refluid.runtime.recorded.large_results import large_at_once
 from refluid.runtime.recorded.last_uses import over_last_uses
 from refluid.runtime.recorded.record import Refused, StepRecorder
@@ -234,9 +235,11 @@ class Tiers:
 
 
 def _packed(steps: list[Part]) -> list[Part]:
-    if not flags.value("refluid_packed_weights"):
+    products = (one for one in steps if isinstance(one, Kernel) and one.name == "mm")
+    uses = Counter(one.args[1] for one in products).values()
+    if not flags.value("refluid_packed_weights") or max(uses, default=0) < USES:
         return steps
-    from refluid.runtime.recorded.packing import packed
+    from refluid.runtime.recorded.packing import packed  # most programs use a weight once
 
     return packed(steps)
 
