@@ -127,6 +127,15 @@ def test_waiting_that_only_seemed_lasting_costs_little() -> None:
     assert machine.share(2, 5) == 1
 
 
+@pytest.mark.parametrize("slow", [0.06, 0.25, 1.0])
+def test_load_that_ends_with_a_trial_is_soon_forgotten(slow: float) -> None:
+    """Whenever that is: else one thread stays for fifty times the trial."""
+    for load in range(20, 160, 3):
+        machine = loaded_between(60, 60 + load / 10, slow)
+        machine.train(300)
+        assert machine.share(2, 120) > 0.9, load / 10
+
+
 def test_where_one_thread_leaves_nobody_waiting() -> None:
     """One busy process on two cores: waiting ends when one thread is chosen."""
     machine = Machine(

@@ -29,7 +29,8 @@ class Pace:
     gain: so many times as fast a number must be to replace the present one.
     patience: of steps until a plan that began with one thread tries more.
     rest: after a trial, so many times its length of steps pass without one; where the waiting has
-        changed since, `soon` times its length of any time.
+        changed since, `soon` times its length of any time. Twice that for each trial in a row that
+        chose fewer threads, of which none waited afterwards.
     """
 
     look: float = 0.5
@@ -48,6 +49,7 @@ class Pace:
 
 
 PACE = Pace()
+_MOST_AGAIN = 10
 
 
 def numbers(most: int) -> list[int]:
@@ -115,6 +117,7 @@ class ThreadChoice:
         self._next_look = 0.0
         self._crowded: bool | None = None  # what a change is seen by
         self._rest, self._soon = 0.0, 0.0  # before so much is spent, or that time, none is tried
+        self._again = 0  # trials in a row that chose fewer threads, of which none waited since
         self._trial: Generator[int, float, dict[int, float]] | None = None
         self._tried, self._length = 0, 0.0
 
@@ -142,17 +145,25 @@ class ThreadChoice:
         try:
             self._tried = self._trial.send(seconds)
         except StopIteration as ended:
-            self._trial, self._crowded = None, None
-            self._rest = self._spent + self._pace.rest * self._length
-            self._soon = now + self._pace.soon * self._length
-            self._next_look = now + self._pace.look
+            self._trial = None
             self._waiting()  # what waited in the trial says nothing of what follows
             self._decide(ended.value)
+            self._pause(now)
 
     def _start(self, now: float) -> None:
         self._next_look = now + self._pace.look
         if self._first is None and (self._waiting() or 0.0) > self._pace.crowded:
             self.threads, self._crowded, self._rest = 1, True, self._pace.patience
+
+    def _pause(self, now: float) -> None:
+        """After a trial none follows for a while."""
+        fewer = self.threads < self.most
+        # Where fewer were chosen, that none waits is news: what was waited for may be gone.
+        self._crowded = True if fewer else None
+        self._rest = self._spent + self._pace.rest * self._length
+        self._soon = now + self._pace.soon * self._length * 2 ** min(self._again, _MOST_AGAIN)
+        self._again = self._again + 1 if fewer else 0
+        self._next_look = now + self._pace.look
 
     def _is_due(self, now: float) -> bool:
         waiting = self._waiting()
@@ -164,6 +175,8 @@ class ThreadChoice:
             self._crowded = crowded
         if by_all and not crowded:
             return False
+        if crowded:
+            self._again = 0
         # What matters is that waiting began by all threads, or ceased by fewer.
         changed = crowded is not self._crowded
         return self._spent >= self._rest or (changed and now >= self._soon)
