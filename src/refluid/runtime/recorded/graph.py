@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -172,6 +173,26 @@ class Compiled:
 
 
 Part = Kernel | Line
+
+
+class Versions:
+    """How often memory was written, or handed to a line that may write it, by the steps so far."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int | None] = Counter()
+        self._all = 0
+
+    def note(self, step: Part) -> None:
+        """One more step."""
+        if isinstance(step, Kernel):
+            self._counts.update(step.writes)
+        else:
+            self._counts.update(value.storage for value in step.loads.values())
+            self._all += step.writes_anything
+
+    def of(self, value: Value) -> tuple[int, int]:
+        """Equal ones of a value say that nobody has written to it between."""
+        return self._counts[value.storage], self._all
 
 
 def places(values: Iterable[Value | None]) -> set[int]:

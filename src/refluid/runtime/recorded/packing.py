@@ -7,7 +7,7 @@ products, each by the same matrix: one copy serves all of them, and is freed aft
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +15,12 @@ from typing import Any
 import torch
 
 from refluid.kernels.packed import LEAST, ROWS, USES, linear, order
-from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
+from refluid.runtime.recorded.graph import Kernel, Part, Value, Versions
 
 _NAMES = """
     t transpose permute
 """
 _TRANSPOSING = frozenset(_NAMES.split())
-_EVERYTHING = -1
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class _Shared:
     """What products have in common that take one copy: its rows are those of the first factor."""
 
     transpose: Value
-    version: int
+    version: tuple[int, int]
     rows: int
 
 
@@ -49,7 +48,7 @@ def packed(steps: Sequence[Part]) -> list[Part]:
         matrix = _matrix(shared.transpose, made_by)
         if matrix is None or len(found) < USES:
             continue
-        copy = Value(f"p{number}", _EVERYTHING - 1 - number)
+        copy = Value(f"p{number}", -1 - number)  # memory of its own
         for place in found:
             product: Any = steps[place]
             given = (product.args[0], copy, matrix, None, shared.rows)
@@ -61,19 +60,15 @@ def packed(steps: Sequence[Part]) -> list[Part]:
 
 def _products(steps: Sequence[Part]) -> Iterator[tuple[int, _Shared]]:
     """The products that might take a copy, and where they stand."""
-    versions: Counter[int | None] = Counter()
+    versions = Versions()
     for place, step in enumerate(steps):
-        if isinstance(step, Line):
-            versions.update(one.storage for one in (*step.loads.values(), *step.stores.values()))
-            versions[_EVERYTHING] += step.writes_anything
+        versions.note(step)
+        if not isinstance(step, Kernel) or step.func is not torch.ops.aten.mm.default:
             continue
-        versions.update(step.writes)
-        if step.func is torch.ops.aten.mm.default and not step.kwargs:
-            rows, transpose = step.args
-            count = rows.layout.shape[0]
-            if 0 < count <= ROWS:
-                version = versions[transpose.storage] + versions[_EVERYTHING]
-                yield place, _Shared(transpose, version, count)
+        rows, transpose = step.args
+        count = rows.layout.shape[0]
+        if 0 < count <= ROWS:
+            yield place, _Shared(transpose, versions.of(transpose), count)
 
 
 def _matrix(transpose: Value, made_by: dict[Value | None, Kernel]) -> Value | None:

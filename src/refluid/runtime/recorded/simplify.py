@@ -13,6 +13,7 @@ from refluid.runtime.recorded.graph import (
     Line,
     Part,
     Value,
+    Versions,
     places,
     seen_by_kernels_alone,
 )
@@ -21,7 +22,6 @@ from refluid.runtime.trees import mapped
 
 # Constants up to so many elements are computed once and kept.
 _SMALL = 4096
-_EVERYTHING = -1
 _UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 
 
@@ -106,7 +106,7 @@ def _fold(kernel: Kernel) -> bool:
 
 def _without_repeats(steps: list[Part]) -> list[Part]:
     writes = _Writes(steps)
-    versions: Counter[int] = Counter()
+    versions = Versions()
     known: dict[Any, Kernel] = {}
     same: dict[Value, Value] = {}
     made: set[Value] = set()
@@ -115,13 +115,12 @@ def _without_repeats(steps: list[Part]) -> list[Part]:
     for step in steps:
         if isinstance(step, Line):
             step.loads = {name: same.get(value, value) for name, value in step.loads.items()}
-            versions.update(v.storage or 0 for v in step.loads.values())
-            versions[_EVERYTHING] += step.writes_anything
+            versions.note(step)
             made.update(step.stores.values())
             kept.append(step)
             continue
         step.take(same)
-        versions.update(step.writes)
+        versions.note(step)
         if _is_pure(step):
             outs = [out for out in step.outs if out is not None]
             if outs and all(out in made or out.constant is not None for out in outs):
@@ -138,13 +137,11 @@ def _without_repeats(steps: list[Part]) -> list[Part]:
     return kept
 
 
-def _key(kernel: Kernel, versions: Counter[int]) -> Any:
-    everything = versions[_EVERYTHING]
-
+def _key(kernel: Kernel, versions: Versions) -> Any:
     def frozen(tree: Any) -> Any:
         kind = type(tree)
         if kind is Value:
-            return tree, versions[tree.storage or 0], everything
+            return tree, versions.of(tree)
         if isinstance(tree, list | tuple):
             return tuple([frozen(one) for one in tree])
         if kind is dict:
