@@ -74,7 +74,7 @@ class NumpyValues:
             case ast.Call(func=ast.Name(id=name), args=args):
                 return name in _HAND_ON and any(map(self.may_be, args))
             case ast.Call(func=ast.Attribute(attr=name) as function):
-                return name in _GIVE or _root(function) in self._modules
+                return name in _GIVE or root_name(function) in self._modules
             case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
                 return self.may_be(one) or self.may_be(other)
             case ast.Subscript(value=one) | ast.UnaryOp(operand=one) | ast.Starred(value=one):
@@ -128,7 +128,8 @@ def _bound(target: ast.expr) -> Iterator[str]:
                 yield from _bound(one)
 
 
-def _root(node: ast.expr) -> str:
+def root_name(node: ast.expr) -> str:
+    """`np` of `np.linalg.norm`; "" where it begins with no name."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

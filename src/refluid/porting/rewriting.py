@@ -34,6 +34,7 @@ from refluid.porting.numpy_numbers import (
     NumpyValues,
     numbers_are_refused,
     numbers_are_strong,
+    root_name,
     symbol_of,
 )
 from refluid.porting.old_names import (
@@ -189,10 +190,6 @@ def _is_formatted(node: ast.BinOp) -> bool:
     )
 
 
-def _of_math(function: ast.expr) -> bool:
-    return ast.unparse(function).startswith("math.")
-
-
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, file: str, *, lists: bool, divides: bool) -> None:
         self._file, self._lists, self._divides = file, lists, divides
@@ -266,7 +263,11 @@ class _Rewriter(ast.NodeTransformer):
             called = self.call("by_present_keywords", node.func)
             node.func = self._put(called, node.func)
             return node
-        if self.converts and _of_math(node.func):
+        if (
+            self.converts
+            and isinstance(node.func, ast.Attribute)
+            and root_name(node.func) == "math"
+        ):
             node.func = self._put(self.call("of_numbers", node.func), node.func)
             return node
         name = node.func.id if isinstance(node.func, ast.Name) else ""
