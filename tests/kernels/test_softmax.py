@@ -10,7 +10,7 @@ import torch
 
 from refluid.core import flags
 from refluid.kernels import epilogues as module
-from refluid.kernels.epilogues import softmax_with_top
+from refluid.kernels.epilogues import softmax_with_top, softmax_with_top_
 
 FLAG = "FLAGS_refluid_softmax_loop"
 
@@ -27,10 +27,10 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def both(x: torch.Tensor, axis: int = -1) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """By the loop, and by torch."""
-    assert module._is_for_loop(x, axis)
+    assert module.softmax_is_by_loop(x, axis)
     ours = softmax_with_top(x, axis)
     with flags.override({FLAG: False}):
-        assert not module._is_for_loop(x, axis)
+        assert not module.softmax_is_by_loop(x, axis)
         return [*ours], [*softmax_with_top(x, axis)]
 
 
@@ -50,6 +50,8 @@ def test_any_rows(seed: int) -> None:
         torch.testing.assert_close(softmax, known, rtol=3e-6, atol=1e-38)
         assert torch.equal(top, its_top)
         torch.testing.assert_close(rest, its_rest, rtol=2e-6, atol=2e-6)
+        for one, over in zip((top, rest, softmax), (*softmax_with_top_(x), x), strict=True):
+            assert torch.equal(one, over)
 
 
 def test_subnormal_results() -> None:
@@ -78,9 +80,9 @@ def test_a_row_without_anything_finite() -> None:
 
 def test_what_is_left_to_torch() -> None:
     x = torch.randn(6, 8)
-    assert not module._is_for_loop(x, 0)
-    assert not module._is_for_loop(x.double(), -1)
-    assert not module._is_for_loop(x.t(), -1)
-    assert not module._is_for_loop(x.requires_grad_(), -1)
+    assert not module.softmax_is_by_loop(x, 0)
+    assert not module.softmax_is_by_loop(x.double(), -1)
+    assert not module.softmax_is_by_loop(x.t(), -1)
+    assert not module.softmax_is_by_loop(x.requires_grad_(), -1)
     with torch.no_grad():
-        assert module._is_for_loop(x, -1)
+        assert module.softmax_is_by_loop(x, -1)

@@ -116,33 +116,50 @@ def softmax_with_top(x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
     The latter two have size 1 at `axis`. Less its log(softmax), a number close to 0, the largest x
     is the log of the sum of all exponentials. Large ones pass over memory once.
     """
-    if not _is_for_loop(x, axis):
+    if not softmax_is_by_loop(x, axis):
         softmax = torch.softmax(x, axis)
         return softmax, x.amax(axis, True), softmax.amax(axis, True).log_()
     found: tuple[Tensor, Tensor, Tensor] = torch.ops.refluid.softmax_with_top(x)
     return found
 
 
-def _by_loop(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`softmax_with_top` along the last axis of contiguous float32 on the CPU."""
+def softmax_with_top_(x: Tensor) -> tuple[Tensor, Tensor]:
+    """`softmax_with_top` over x, where `softmax_is_by_loop`; the latter two of its results."""
+    found: tuple[Tensor, Tensor] = torch.ops.refluid.softmax_with_top_(x)
+    return found
+
+
+def _by_loop(x: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
+    """Softmax along the last axis of contiguous float32 on the CPU into `out`; top and rest."""
     from refluid.kernels.softmax_loops import softmax_rows  # few programs have losses so large
 
-    width = x.shape[-1]
-    softmax, counter = torch.empty_like(x), torch.zeros(1, dtype=torch.int64)
+    width, counter = x.shape[-1], torch.zeros(1, dtype=torch.int64)
     top, rest = (x.new_empty(*x.shape[:-1], 1) for _ in range(2))
-    rows, flat = x.view(-1, width), softmax.view(-1, width)
+    rows, flat = x.view(-1, width), out.view(-1, width)
     softmax_rows(counter, rows, flat, top.view(-1), rest.view(-1), max(1, _PART // width))
-    return softmax, top, rest
+    return top, rest
 
 
-# An operator of torch's, which those who watch calls see. What a library defines ends with it.
-if not hasattr(torch.ops.refluid, "softmax_with_top"):  # it is there where this is loaded anew
+def _apart(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    softmax = torch.empty_like(x)
+    return softmax, *_by_loop(x, softmax)
+
+
+def _over(x: Tensor) -> tuple[Tensor, Tensor]:
+    return _by_loop(x, x)
+
+
+# Operators of torch's, which those who watch calls see. What a library defines ends with it.
+if not hasattr(torch.ops.refluid, "softmax_with_top"):  # they are there where this is loaded anew
     _library: Any = torch.library.Library("refluid", "FRAGMENT")  # type: ignore[no-untyped-call]
     _library.define("softmax_with_top(Tensor x) -> (Tensor, Tensor, Tensor)")
-    _library.impl("softmax_with_top", _by_loop, "CPU")
+    _library.define("softmax_with_top_(Tensor(a!) x) -> (Tensor, Tensor)")
+    _library.impl("softmax_with_top", _apart, "CPU")
+    _library.impl("softmax_with_top_", _over, "CPU")
 
 
-def _is_for_loop(x: Tensor, axis: int) -> bool:
+def softmax_is_by_loop(x: Tensor, axis: int) -> bool:
+    """Whether `softmax_with_top` takes the compiled loop, for large float32 on the CPU."""
     if x.numel() < _ENOUGH or axis not in (-1, x.dim() - 1) or x.shape[-1] < _WIDE:
         return False
     if x.dtype is not torch.float32 or x.device.type != "cpu" or not x.is_contiguous():

@@ -1,25 +1,20 @@
-"""Cross entropies of probabilities and of logits."""
+"""Cross entropies of probabilities, and of the logits of yes or no."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 import torch
 from torch import Tensor
 
-from refluid.ir.operator import Operator
-from refluid.kernels.epilogues import label_loops, sigmoid_loops, softmax_with_top
+from refluid.kernels.epilogues import label_loops, sigmoid_loops
 from refluid.ops.indicating import indicator
-from refluid.ops.infer import infer_like
-from refluid.ops.registry import OperatorDef, gradient, in_place, operator
-from refluid.ops.required import require_axis
-from refluid.ops.sizes import require_labels
+from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
 
 
-def _hard(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
+def hard_labels(rank: int, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
     """Labels of that rank to gather with, and where they are ignored."""
     Label = Label.unsqueeze(-1) if Label.dim() < rank else Label
     ignored = Label == ignore_index
@@ -46,7 +41,7 @@ def _tolerable_log(x: Tensor) -> Tensor:
     return x.log().clamp_(min=-1e20)
 
 
-def _without(value: Tensor, ignored: Tensor) -> Tensor:
+def without_ignored(value: Tensor, ignored: Tensor) -> Tensor:
     return value.masked_fill(ignored, 0.0)
 
 
@@ -87,8 +82,8 @@ def cross_entropy_grad(
         match, _ = loops.take(X, Label, ignore_index)
         value = torch.div(d_Y.view(match.shape), match, out=match).neg_()
         return cast(Tensor, loops.put(value, Label, X.shape[-1], ignore_index))
-    index, ignored = _hard(X.dim(), Label, ignore_index)
-    value = _without(-d_Y.view(index.shape) / X.gather(-1, index), ignored)
+    index, ignored = hard_labels(X.dim(), Label, ignore_index)
+    value = without_ignored(-d_Y.view(index.shape) / X.gather(-1, index), ignored)
     return torch.zeros_like(X).scatter_(-1, index, value)
 
 
@@ -125,109 +120,9 @@ def cross_entropy_grad2(
     if loops := label_loops(Label, MatchX, d_Y):
         value = (d_Y.view(MatchX.shape) / MatchX).neg_()
         return cast(Tensor, loops.put(value, Label, XShape.shape[-2], ignore_index))
-    index, ignored = _hard(XShape.dim() - 1, Label, ignore_index)
-    value = _without((d_Y.view(index.shape) / MatchX).neg_(), ignored)
+    index, ignored = hard_labels(XShape.dim() - 1, Label, ignore_index)
+    value = without_ignored((d_Y.view(index.shape) / MatchX).neg_(), ignored)
     return d_Y.new_zeros(XShape.shape[:-1]).scatter_(-1, index, value)
-
-
-def _infer_softmax_loss(definition: OperatorDef, op: Operator) -> None:
-    """By the Logits alone: the number of rows that Fluid infers for labels may be a wrong one."""
-    for slot in ("Softmax", "Loss"):
-        infer_like(slot, "Logits")(definition, op)
-    for name in op.output("Loss"):
-        loss = op.block.var_recursive(name)
-        if loss.has_description():
-            sizes = list(loss.shape)
-            sizes[op.attr("axis")] = 1
-            loss.describe(shape=sizes, dtype=None)
-
-
-@operator(
-    "softmax_with_cross_entropy",
-    gradient_lod="none",
-    outputs="Softmax Loss",
-    uses="Label Softmax",
-    differentiable="Logits",
-    amp="keep",
-    infer=_infer_softmax_loss,
-)
-def softmax_with_cross_entropy(
-    Logits: Tensor,
-    Label: Tensor,
-    *,
-    soft_label: bool = False,
-    numeric_stable_mode: bool = True,
-    ignore_index: int = -100,
-    axis: int = -1,
-    need: Sequence[bool] = (True, True),
-) -> tuple[Tensor | None, Tensor]:
-    """Softmax of the Logits along `axis` (unless nobody reads it), its cross entropy with Label.
-
-    Label is int64 with size 1 at `axis`, or with soft_label a distribution as Logits. Loss has
-    size 1 at `axis`; it is 0 where Label is ignore_index.
-    """
-    require_axis(Logits, axis)
-    if not soft_label and not Label.is_meta:
-        require_labels(Logits, Label, axis)
-    if not need[0]:
-        log = torch.log_softmax(Logits, axis)
-        if soft_label:
-            return None, log.mul_(Label).sum(axis, keepdim=True).neg_()
-        index, ignored = _hard(log.dim(), Label, ignore_index)
-        return None, _without(log.gather(axis, index).neg_(), ignored)
-    softmax, top, rest = softmax_with_top(Logits, axis)
-    if soft_label:
-        gap = (top - Logits).sub_(rest)
-        return softmax, torch.linalg.vecdot(gap, Label.to(gap.dtype), dim=axis).unsqueeze(axis)
-    index, ignored = _hard(Logits.dim(), Label, ignore_index)
-    return softmax, _without(top.sub_(Logits.gather(axis, index)).sub_(rest), ignored)
-
-
-@gradient("softmax_with_cross_entropy")
-def softmax_with_cross_entropy_grad(
-    Label: Tensor,
-    Softmax: Tensor,
-    d_Loss: Tensor,
-    *,
-    soft_label: bool = False,
-    ignore_index: int = -100,
-    axis: int = -1,
-) -> Tensor:
-    """d_Loss * (Softmax - 1 at the label)."""
-    return _loss_gradient(Label, Softmax, d_Loss, None, soft_label, ignore_index, axis)
-
-
-@in_place("softmax_with_cross_entropy_grad", "Softmax")
-def softmax_with_cross_entropy_grad_(
-    Label: Tensor,
-    Softmax: Tensor,
-    d_Loss: Tensor,
-    *,
-    soft_label: bool = False,
-    ignore_index: int = -100,
-    axis: int = -1,
-) -> Tensor:
-    """`softmax_with_cross_entropy_grad` over Softmax."""
-    given = (Label, d_Loss) if soft_label else (d_Loss,)
-    over = Softmax if all(one.dtype == Softmax.dtype for one in given) else None
-    return _loss_gradient(Label, Softmax, d_Loss, over, soft_label, ignore_index, axis)
-
-
-def _loss_gradient(
-    label: Tensor,
-    softmax: Tensor,
-    d_loss: Tensor,
-    over: Tensor | None,
-    soft: bool,
-    ignore_index: int,
-    axis: int,
-) -> Tensor:
-    """In the memory of `over`, where that is given."""
-    if soft:
-        return torch.sub(softmax, label, out=over).mul_(d_loss)
-    index, ignored = _hard(softmax.dim(), label, ignore_index)
-    d_loss = _without(d_loss, ignored)
-    return torch.mul(softmax, d_loss, out=over).scatter_add_(axis, index, -d_loss)
 
 
 @operator(
