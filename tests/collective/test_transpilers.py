@@ -30,6 +30,20 @@ def test_transpiled_programs_train_as_one(tmp_path: Path) -> None:
                 np.testing.assert_allclose(own[name], value, rtol=1e-5, atol=1e-6, err_msg=kind)
 
 
+def test_without_updates_there_is_little_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    """As Fluid's documentation does: barriers alone, as recorded."""
+    main, startup = fluid.Program(), fluid.Program()
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, main, "a:1,b:2", 4, startup_program=startup)
+    assert "the program updates no parameters" in caplog.text
+    trainer = transpiler.get_trainer_program(wait_port=False)
+    assert [op.type for op in trainer.global_block().ops] == ["send_barrier", "fetch_barrier"]
+    assert [op.type for op in startup.global_block().ops] == ["fetch_barrier"]
+    server, first = transpiler.get_pserver_programs("b:2")
+    assert [op.type for op in server.global_block().ops] == ["listen_and_serv"]
+    assert not first.global_block().ops
+
+
 def test_what_is_wrong_is_said() -> None:
     main, startup, loss = built(OPTIMIZERS["momentum"])
     config = fluid.DistributeTranspilerConfig()
@@ -42,9 +56,6 @@ def test_what_is_wrong_is_said() -> None:
     config.mode = "collective"
     with pytest.raises(ValueError, match="invalid collective_mode: None"):
         transpiler.transpile(0, main, trainers="a:1,b:2", current_endpoint="a:1")
-    config.mode = "pserver"
-    with pytest.raises(EnforceNotMet, match="the program updates no parameters"):
-        transpiler.transpile(0, fluid.Program(), startup_program=fluid.Program())
     config.mode = "nccl2"
     transpiler.transpile(0, main, trainers="a:1,b:2", current_endpoint="a:1")
     strategy = fluid.BuildStrategy()

@@ -207,6 +207,24 @@ def test_mistakes() -> None:
         net.run(program, 5)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_fewer_feeds_than_places_where_nothing_is_trained(seed: int) -> None:
+    """As many results as feeds, as from a DataLoader with drop_last=False."""
+    draw = np.random.default_rng(seed)
+    net = Net(train=False)
+    program = net.compiled(3)
+    for count in draw.integers(1, 4, 6):
+        rows = [int(one) for one in draw.integers(1, 9, count)]
+        feeds = [batch(one) for one in rows]
+        one, mean = net.run(program, feeds, [net.out, net.loss])
+        alone = [net.run(net.main, feed, [net.out, net.loss]) for feed in feeds]
+        np.testing.assert_allclose(one, np.concatenate([a for a, _ in alone]), rtol=1e-6)
+        np.testing.assert_allclose(mean, np.concatenate([b for _, b in alone]), rtol=1e-6)
+    for wrong in ([], [batch()] * 4):
+        with pytest.raises(EnforceNotMet, match=f"number {len(wrong)} does not match the device"):
+            net.run(program, wrong)
+
+
 def test_an_error_in_a_replica_names_the_operator_and_leaves_it_usable() -> None:
     net = Net()
     program = net.compiled(2)

@@ -104,6 +104,24 @@ def test_settings_that_make_no_sense() -> None:
         memory.load_into_memory()
 
 
+@pytest.mark.parametrize("kind", ["QueueDataset", "InMemoryDataset"])
+@pytest.mark.parametrize("run", ["train_from_dataset", "infer_from_dataset"])
+def test_an_empty_list_of_files(kind: str, run: str, caplog: pytest.LogCaptureFixture) -> None:
+    """As in Fluid's documentation: nothing is trained."""
+    main, executor = fluid.Program(), fluid.Executor()
+    with fluid.program_guard(main):
+        x = fluid.data("x", [None, 1])
+        fluid.layers.mean(x)
+    dataset = fluid.DatasetFactory().create_dataset(kind)
+    dataset.set_use_var([x])
+    dataset.set_filelist([])
+    if kind == "InMemoryDataset":
+        dataset.load_into_memory()
+        assert dataset.get_memory_data_size() == 0
+    getattr(executor, run)(main, dataset)
+    assert "its list of files is empty" in caplog.text
+
+
 def test_training_asks_for_what_it_needs(tmp_path: Path) -> None:
     x = fluid.data("x", [None, 1], "int64")
     fluid.layers.cast(x, "float32")

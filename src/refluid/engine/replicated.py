@@ -83,8 +83,9 @@ class Replicated:
 
         Several steps have the same feed, and the fetches are those of the last.
         feed: a mapping whose arrays are split along dimension 0 (the first replicas get the
-        remainder), or one mapping per replica. Raises EnforceNotMet where there are fewer rows,
-        or mappings, than replicas; ValueError for a name that the program doesn't have.
+        remainder), or one mapping per replica; where nothing is trained there may be fewer, and as
+        many values. Raises EnforceNotMet where there are fewer rows, or mappings in training, than
+        replicas; ValueError for a name that the program doesn't have.
         """
         ready = None
         if isinstance(feed, Mapping):
@@ -92,6 +93,8 @@ class Replicated:
         results = self._run_whole(ready, feed)
         if results is None:
             results = self._run_split(ready, feed, fetches)
+            if isinstance(feed, list | tuple) and len(feed) < len(self.places):
+                results = [values[: len(feed)] for values in results]
         self.runs += 1
         for device in set(self.group.devices):
             end_step(device)

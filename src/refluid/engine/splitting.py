@@ -11,6 +11,7 @@ import torch
 from refluid.core.arrays import as_array, is_plain
 from refluid.core.errors import EnforceNotMet
 from refluid.core.values import LoDTensor
+from refluid.ir.attributes import OpRole
 from refluid.ir.program import Program
 
 _PLAIN = frozenset({"<f4", "<f8", "<i4", "<i8"})
@@ -19,18 +20,21 @@ _PLAIN = frozenset({"<f4", "<f8", "<i4", "<i8"})
 def split_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any]]:
     """What each of `count` replicas is fed: its mapping of a list, or its part of all values.
 
-    Raises EnforceNotMet where a list has another length, TypeError for other kinds of feeds and
-    ValueError for a name that the program doesn't have.
+    A shorter list is taken where nothing is trained: those that are left over get its last mapping
+    once more, and their results don't count. Raises EnforceNotMet where a list has another length,
+    TypeError for other kinds of feeds and ValueError for a name that the program doesn't have.
     """
     if feed is None:
         return [{} for _ in range(count)]
     if isinstance(feed, list | tuple):
-        if len(feed) != count:
+        left = count - len(feed)
+        if left < 0 or not feed or (left and _is_trained(program)):
             raise EnforceNotMet(
-                f"The feed data number {len(feed)} does not match the device number {count}: "
-                "give one dict per place (CPU_NUM sets how many CPU places there are)"
+                f"The feed data number {len(feed)} does not match the device number {count}: give "
+                "one dict per place (CPU_NUM sets how many CPU places there are); a DataLoader "
+                "does with drop_last=True"
             )
-        return _alike(feed)
+        return _alike(feed) + [feed[-1]] * left
     if not isinstance(feed, Mapping):
         raise TypeError(f"feed requires dict as its Parameter. But you passed in {type(feed)}")
     block = program.global_block()
@@ -39,6 +43,12 @@ def split_feed(feed: Any, program: Program, count: int) -> list[Mapping[str, Any
             raise ValueError(f"feed names {name!r}, which the program doesn't have")
     split = {name: split_batch(name, value, count) for name, value in feed.items()}
     return [{name: parts[rank] for name, parts in split.items()} for rank in range(count)]
+
+
+def _is_trained(program: Program) -> bool:
+    """Whether it has gradients or updates, which every replica has its part in."""
+    roles = OpRole.BACKWARD | OpRole.OPTIMIZE
+    return any(op.role & roles for block in program.blocks for op in block.ops)
 
 
 def _alike(feed: Sequence[Any]) -> list[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ from refluid.pserver.updates import (
     lookups_of,
     updates_of,
 )
+
+_LOGGER = logging.getLogger("refluid")
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,14 @@ def split(
 ) -> Split:
     """Rewrites both programs, in place, to those of one trainer; what servers run besides.
 
-    Raises EnforceNotMet where the program has no updates, or one that servers can't make.
+    Warns where the program has no updates. Raises EnforceNotMet where servers can't make one.
     """
     former = ServerSide(main.clone(), startup.clone(), _NOTHING, {})
     dense, tables = _sorted(former.main, former.startup)
     if not dense and not tables:
-        raise EnforceNotMet(
-            "the program updates no parameters: call the optimizer's minimize before it is "
-            "transpiled for servers"
+        _LOGGER.warning(
+            "the program updates no parameters, so servers have nothing to keep: call the "
+            "optimizer's minimize before it is transpiled for servers"
         )
     layout = JobLayout(
         tuple(servers),

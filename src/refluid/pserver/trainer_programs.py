@@ -49,14 +49,13 @@ def rewrite_main(program: Program, side: TrainerSide) -> None:
         _exchange_at_end(block, side)
         return
     make_lookups_remote(block, side.layout, side.where)
-    last = max((update.op.idx for update in side.updates), default=len(block.ops) - 1)
-    after = block.ops[last]
+    end = max((update.op.idx for update in side.updates), default=len(block.ops) - 1) + 1
     gone = {id(op) for op in _leaving(block, side.updates)}
-    rest = [op for op in block.ops[last + 1 :] if id(op) not in gone]
+    before, rest = (
+        [op for op in ops if id(op) not in gone] for ops in (block.ops[:end], block.ops[end:])
+    )
     editor = Editor(block)
-    editor.assign(op for op in block.ops[: last + 1] if id(op) not in gone or op is after)
-    if id(after) in gone:
-        editor.remove(after)
+    editor.assign(before)
     _push_and_pull(block, side)
     editor.append(*rest)
     used = {name for one in program.blocks for op in one.ops for name in op.arg_names}
@@ -82,7 +81,8 @@ def _push_and_pull(block: Block, side: TrainerSide) -> None:
     parameters = [one.name for one in layout.dense]
     servers = {"epmap": where["endpoints"], "trainer_id": side.trainer, **_RPC}
     named = {**servers, "send_varnames": gradients}
-    apply("send", {"X": gradients}, {}, named, block=block)
+    if gradients:
+        apply("send", {"X": gradients}, {}, named, block=block)
     if layout.mode in (TrainingMode.SYNC, TrainingMode.HALF_ASYNC):
         half = layout.mode == TrainingMode.HALF_ASYNC
         apply("send_barrier", {}, {}, {**where, "half_async": half, **_RPC}, block=block)
@@ -200,9 +200,10 @@ def rewrite_startup(startup: Program, side: TrainerSide) -> None:
         for name, table in layout.tables.items():
             shape = {"shape": [table.height, table.width]}
             apply("fake_init", {}, {"Out": name}, shape, block=block)
-    if not names:
+    if layout.sparse and not names:
         return
-    servers = {"epmap": list(layout.servers), "trainer_id": side.trainer, **_RPC}
-    named = {**servers, "varnames": names, "with_barrier": True}
-    apply("recv", {"X": names}, {"Out": names}, named, block=block)
+    if names:
+        servers = {"epmap": list(layout.servers), "trainer_id": side.trainer, **_RPC}
+        named = {**servers, "varnames": names, "with_barrier": True}
+        apply("recv", {"X": names}, {"Out": names}, named, block=block)
     apply("fetch_barrier", {}, {}, {**side.where, **_RPC}, block=block)

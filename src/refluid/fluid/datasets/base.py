@@ -34,6 +34,7 @@ class DatasetBase:
         self.proto_desc.pipe_command = "cat"
         self.thread_num = 1
         self.filelist: list[str] = []
+        self._is_given_files = False
         self.use_vars: list[Variable] = []
         self.skip_bad_lines = False
         self.skipped_lines = 0
@@ -93,7 +94,7 @@ class DatasetBase:
         """The files: local paths or URLs; those packed with gzip or zstd are unpacked."""
         if isinstance(filelist, str):
             raise TypeError("set_filelist takes a list of paths, not one path")
-        self.filelist = [str(path) for path in filelist]
+        self.filelist, self._is_given_files = [str(path) for path in filelist], True
 
     def set_use_var(self, var_list: Sequence[Variable]) -> None:
         """The variables that the slots of a line are fed to, in the order of the slots.
@@ -187,9 +188,11 @@ class DatasetBase:
         return Shaped(int(self.proto_desc.batch_size), shapes)
 
     def _source(self) -> RowSource:
-        for given, method in ((self._fed, "set_use_var"), (self.filelist, "set_filelist")):
+        for given, method in ((self._fed, "set_use_var"), (self._is_given_files, "set_filelist")):
             if not given:
                 raise ValueError(f"the dataset has nothing to read: call its {method} first")
+        if not self.filelist:
+            _LOGGER.warning("the dataset has nothing to read: its list of files is empty")
         fed = [*text_slots(self._leading), *self._fed]
         return RowSource(
             tuple(self.filelist),
