@@ -54,6 +54,41 @@ def test_a_parameter_that_is_set_trains_on(steps_before: int) -> None:
         assert net(D.to_variable(rows)).numpy().tolist() == [[4.5]] * 2
 
 
+@pytest.mark.parametrize("by_holder", [False, True])
+def test_a_weight_that_is_set_before_its_gradient_is_read_as_set(by_holder: bool) -> None:
+    rows, new = np.ones((4, 2), "float32"), np.full((2, 3), 5, "float32")
+    with D.guard():
+        net, x = D.Linear(2, 3), D.to_variable(rows)
+        x.stop_gradient = False
+        out = fluid.layers.reduce_sum(net(x)) + fluid.layers.reduce_sum(net(x * 2.0))
+        if by_holder:
+            net.weight.value().get_tensor().set(new, PLACE)
+        else:
+            net.weight.set_value(new)
+        out.backward()
+        assert np.allclose(x.gradient(), 15.0 + 2 * 15.0)
+        assert np.allclose(net.weight.gradient(), 4.0 + 2 * 4.0)
+
+
+def test_a_norm_of_a_weight_may_be_set_at_each_use() -> None:
+    images = np.random.RandomState(0).rand(2, 3, 5, 5).astype("float32")
+    with D.guard():
+        conv, x = D.Conv2D(3, 4, 3), D.to_variable(images)
+        norm = D.SpectralNorm(conv.weight.shape)
+        adam = fluid.optimizer.Adam(0.1, parameter_list=conv.parameters())
+        losses = []
+        for _ in range(5):
+            loss = 0.0
+            for factor in (1.0, 0.5):
+                conv.weight.set_value(norm(conv.weight))
+                loss = loss + fluid.layers.reduce_mean(conv(x * factor))
+            loss.backward()
+            adam.minimize(loss)
+            conv.clear_gradients()
+            losses.append(float(loss.numpy()[0]))
+        assert losses[-1] < losses[0]
+
+
 def test_statistics_that_are_set_are_what_a_norm_infers_by() -> None:
     with D.guard():
         norm = D.BatchNorm(2)

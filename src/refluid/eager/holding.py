@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
+
 from refluid.core.scope import Cell
 from refluid.core.values import Lod
 
@@ -26,7 +28,11 @@ class Holding(Cell):
 
     @value.setter
     def value(self, value: Any) -> None:
-        self._of.held = value
+        held = self._of.held
+        if _trains(held) and isinstance(value, Tensor) and held.dtype == value.dtype:
+            held.data = value  # the same leaf: gradients that are yet to come reach it
+        else:
+            self._of.held = value
 
     @property
     def lod(self) -> Lod:
@@ -36,3 +42,7 @@ class Holding(Cell):
     @lod.setter
     def lod(self, lod: Lod) -> None:
         self._of.lod = lod
+
+
+def _trains(held: Any) -> bool:
+    return isinstance(held, Tensor) and held.requires_grad

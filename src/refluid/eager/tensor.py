@@ -204,8 +204,7 @@ class VarBase(AsTensor, Variable):
             f"Variable dtype not match, Variable [ {self.name} ] need tensor with dtype "
             f"{own.dtype} but load tensor with dtype {new.dtype}"
         )
-        with torch.no_grad():
-            own.copy_(new)
+        own.data.copy_(new)  # a gradient that is yet to come reads it, as Fluid's do
 
     def detach(self) -> VarBase:
         """The same value, apart from what made it."""
