@@ -73,7 +73,8 @@ def test_selected_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert places.cuda_places() == [CUDAPlace(0), CUDAPlace(1)]
-    assert places.cuda_places([1]) == [CUDAPlace(1)]
+    assert places.cuda_places([1]) == places.cuda_places(1) == [CUDAPlace(1)]
+    assert places.cuda_places(0) == [CUDAPlace(0)]
     monkeypatch.setenv("FLAGS_selected_gpus", "1")
     assert places.cuda_places() == [CUDAPlace(1)]
     with flags.override({"FLAGS_selected_gpus": "0"}):

@@ -98,7 +98,7 @@ def _half_trained(*, by_pairs: bool) -> list[np.ndarray]:
             one.set_value(np.full(one.shape, 0.3, one.numpy().dtype))
         for step in range(5):
             for one in params:
-                one.value.grad = one.value.detach() * (0.01 * (step + 1))
+                one.held.grad = one.held.detach() * (0.01 * (step + 1))
             if by_pairs:
                 trained.apply_gradients(trained.backward(None))
             else:

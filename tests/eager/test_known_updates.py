@@ -77,7 +77,7 @@ class Training:
 
     def replace(self) -> None:
         one = self.some()
-        one.value = one.value.detach().clone() * 0.7
+        one.held = one.held.detach().clone() * 0.7
 
     def other_rate(self) -> None:
         self.optimizer._learning_rate = self.source.choice([0.1, 0.03, 0.7])
@@ -97,8 +97,8 @@ class Training:
 
     def transposed_gradient(self) -> None:
         one = self.some()
-        if one.value.grad is not None and one.value.dim() == 2:
-            one.value.grad = one.value.grad.t().contiguous().t()
+        if one.held.grad is not None and one.held.dim() == 2:
+            one.held.grad = one.held.grad.t().contiguous().t()
 
     def load(self) -> None:
         self.first.set_dict({k: v.numpy() * 0.9 for k, v in self.first.state_dict().items()})
@@ -193,7 +193,7 @@ def test_parameters_whose_memory_is_another_are_trained() -> None:
             optimizer.minimize(loss)
             layer.clear_gradients()
             np.testing.assert_allclose(layer.bias.numpy(), before - 0.25)
-            layer.bias.value.data = layer.bias.value.detach().clone()
+            layer.bias.held.data = layer.bias.held.detach().clone()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

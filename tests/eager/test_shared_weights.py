@@ -192,7 +192,7 @@ def test_what_fails_within_backward_leaves_nothing_behind() -> None:
         x.stop_gradient = False
         first = layers.matmul(layers.matmul(x, weight), weight)
         loss = layers.reduce_sum(first)
-        loss.value.register_hook(lambda _: 1 / 0)
+        loss.held.register_hook(lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             loss.backward()
         assert weight.gradient() is None

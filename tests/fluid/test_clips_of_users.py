@@ -73,7 +73,7 @@ def test_steps_of_paddle_2_clip_as_the_user_says(half: bool) -> None:
         sgd = paddle2.SGD(1.0, layer.parameters(), grad_clip=Halving())
         sgd.masters = paddle2.updating.MasterWeights() if half else None
         gradient = np.array([[6.0], [0.5]], "float16" if half else "float32")
-        layer.weight.value.grad = D.to_variable(gradient).value
+        layer.weight.held.grad = D.to_variable(gradient).held
         sgd.step()
         assert layer.weight.numpy().ravel().tolist() == [-3.0, -0.25]
 

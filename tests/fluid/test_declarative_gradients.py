@@ -158,7 +158,7 @@ def test_a_run_without_backward_leaves_nothing_behind() -> None:
             net(x)
         gc.disable()
         try:
-            value = weakref.ref(net(x).value)
+            value = weakref.ref(net(x).held)
             assert value() is None, "freed without the collector of cycles"
         finally:
             gc.enable()

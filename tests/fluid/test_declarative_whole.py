@@ -21,7 +21,7 @@ STEPS = 14
 
 
 def is_dense(slope: Any) -> bool:
-    return slope is not None and isinstance(slope.value, torch.Tensor)
+    return slope is not None and isinstance(slope.held, torch.Tensor)
 
 
 def one_step(loop: Loop, odd: float) -> None:
@@ -205,7 +205,7 @@ def test_leaving_dygraph_does_what_waits() -> None:
         loop.optimizer.minimize(loss)
     assert waiting.now is None
     assert type(loss).__name__ == "VarBase"
-    after = [one.value.detach().numpy() for one in loop.net.parameters()]
+    after = [one.held.detach().numpy() for one in loop.net.parameters()]
     assert any(np.abs(one - two).max() > 0 for one, two in zip(before, after, strict=True))
 
 

@@ -121,6 +121,26 @@ def test_ids_of_an_embedding_with_a_scope_end_in_a_size_of_one() -> None:
         assert D.Embedding([10, 4])(ids).shape == [2, 2, 1, 4]
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_scope_comes_before_the_names_that_parameters_are_given(at_once: bool) -> None:
+    given = fluid.ParamAttr(name="weight")
+    images = _of(2, 3, 6, 6)
+    with D.guard() if at_once else own_programs():
+        x = D.to_variable(images) if at_once else fluid.data("x", images.shape)
+        first = D.Conv2D("first", num_filters=4, filter_size=3, param_attr=given)
+        second = D.Conv2D("second", num_filters=8, filter_size=3, param_attr=given)
+        norm = D.BatchNorm("second", 8, param_attr=given, moving_mean_name="mean")
+        out = norm(second(first(x)))
+        assert list(out.shape) == [2, 8, 2, 2]
+        made = [first.weight, second.weight, norm.weight, norm._mean]
+        whose = [first, second, norm, norm]
+        assert [one.name for one in made] == [
+            f"{layer.full_name()}.{name}"
+            for layer, name in zip(whose, ["weight", "weight", "weight", "mean"], strict=True)
+        ]
+        assert given.name == "weight"
+
+
 class _Net(D.Layer):
     def __init__(self, name_scope: str) -> None:
         super().__init__(name_scope)

@@ -21,7 +21,7 @@ def test_gradients_of_layers_within_layers_are_cleared_once_each() -> None:
         net.nothing = None
         shared.back = net
         for one in net.parameters():
-            one.value.grad = one.value.detach().clone()
+            one.held.grad = one.held.detach().clone()
         assert len(net.parameters()) == 6 + 2 + 6
         net.clear_gradients()
         assert all(one.gradient() is None for one in net.parameters())
@@ -45,7 +45,7 @@ def test_a_step_like_the_last_one_and_one_that_is_not() -> None:
                     fixed.trainable = not fixed.trainable
                 if source.rand() < 0.2:
                     one = parameters[source.randint(len(parameters))]
-                    one.value = one.tensor.detach() * 0.5
+                    one.held = one.tensor.detach() * 0.5
                 x = dygraph.to_variable(source.rand(2, 3).astype("float32"))
                 for part in chosen:
                     x = part(x)

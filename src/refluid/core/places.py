@@ -124,13 +124,17 @@ def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]
     return [CUDAPinnedPlace()] * _host_count(device_count)
 
 
-def cuda_places(device_ids: Sequence[int] | None = None) -> list[CUDAPlace]:
-    """The given GPUs; by default those of FLAGS_selected_gpus, else all.
+def cuda_places(device_ids: Sequence[int] | int | None = None) -> list[CUDAPlace]:
+    """The given GPUs, or the one of a number; by default those of FLAGS_selected_gpus, else all.
 
     Raises AssertionError without CUDA, ValueError if FLAGS_selected_gpus is unreadable.
     """
     _assert_cuda()
-    return [CUDAPlace(number) for number in (_cuda_ids() if device_ids is None else device_ids)]
+    if device_ids is None:
+        device_ids = _cuda_ids()
+    elif isinstance(device_ids, int):
+        device_ids = [device_ids]
+    return [CUDAPlace(number) for number in device_ids]
 
 
 def _assert_cuda() -> None:

@@ -32,7 +32,7 @@ class AsPython:
 
         A variable without value is there, as in programs.
         """
-        value = self.value
+        value = self.held
         if not isinstance(value, torch.Tensor):
             return True
         return bool(value.item()) if value.numel() == 1 else len(value) > 0

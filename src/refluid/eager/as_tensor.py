@@ -10,17 +10,28 @@ import torch
 
 from refluid.core.places import CPUPlace, CUDAPlace, Place
 from refluid.eager.as_python import AsPython
+from refluid.eager.holding import Holding
 
 _PLACES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}
 
 
 class AsTensor(AsPython):
-    """Members that Paddle 2's tensors have and Fluid's variables haven't."""
+    """Members of what has a value: those of Paddle 2's tensors, and `value` of Fluid's."""
 
     __array_priority__ = 100  # an array + a variable is the variable's sum
 
     def _new(self: Any, value: torch.Tensor, *, stops: bool = False) -> Any:
         return type(self)._plain(value, stops)
+
+    # -- its value as a scope's variable --------------------------------------
+
+    def value(self: Any) -> Holding:
+        """What holds its value: `get_tensor()` of it reads and sets it."""
+        return Holding(self)
+
+    @property
+    def _ivar(self: Any) -> Any:
+        return self  # of 1.5 and 1.6, where a variable was one part of two
 
     # -- what it is -----------------------------------------------------------
 
@@ -143,7 +154,7 @@ class AsTensor(AsPython):
             changed = own.clone()
             changed[_index(item)] = given
             self._stops = False
-            self.value = changed
+            self.held = changed
             return
         with torch.no_grad():
             own[_index(item)] = given

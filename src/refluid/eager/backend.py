@@ -11,6 +11,7 @@ from refluid.core import events, flags
 from refluid.core.offsets import as_levels, as_lod
 from refluid.core.places import Place
 from refluid.eager.calls import OperatorCall
+from refluid.eager.holding import Holding
 from refluid.eager.parameter import ParamBase
 from refluid.eager.running import Declared
 from refluid.eager.shortcuts import Shortcuts
@@ -138,9 +139,10 @@ class Eager:
             self._calls[key] = call
         self._shortcuts.learn(call, values)
         names = dict(zip(call.names, values, strict=True))
-        feeds = [names[name].value for name in call.feeds]
+        feeds = [names[name].held for name in call.feeds]
         levels = [as_levels(names[name].lod) for name in call.feeds]
-        cells = [names[name] for name in call.forward.state]
+        states = [names[name] for name in call.forward.state]
+        cells = [Holding(one) for one in states]
         owners = [names[name] for name in call.feeds]
         targets = [var for _, variables in made for var in variables]
         if self._checks or events.active() is not None:
@@ -151,10 +153,10 @@ class Eager:
             found, lods_found = call.run(feeds, cells, levels, owners)
         if self.ran is not None:
             self.ran.append(Ran(type, given, made, attrs))
-        held = {id(one) for one in cells}
+        held = {id(one) for one in states}
         for var, value, lod in zip(targets, found, lods_found, strict=True):
             if id(var) not in held:
-                var.value = value
+                var.held = value
                 if lod or var._lod:
                     var.lod = as_lod(lod) if lod else []
 

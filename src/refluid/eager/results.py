@@ -98,7 +98,7 @@ class ResultVariables:
 
 def _set(var: VarBase, value: Any) -> VarBase:
     if value is not var._value:
-        var.value = value
+        var.held = value
     return var
 
 

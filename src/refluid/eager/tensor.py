@@ -71,24 +71,24 @@ class VarBase(AsTensor, Variable):
         if shape is not None:
             self._shape = tuple(shape)
         if value is not None:
-            self.value = value
+            self.held = value
 
     @classmethod
     def _plain(cls, value: Any, stops: bool) -> VarBase:
         """A variable with a value, and nothing else of one of this class."""
         made = VarBase.__new__(VarBase)
-        made._stops, made.value = stops, value
+        made._stops, made.held = stops, value
         return made
 
     # -- the value ------------------------------------------------------------
 
     @property
-    def value(self) -> Any:
+    def held(self) -> Any:
         """A torch tensor, or what else an operator made; None before there is one."""
         return self._value
 
-    @value.setter
-    def value(self, value: Any) -> None:
+    @held.setter
+    def held(self, value: Any) -> None:
         if isinstance(value, torch.Tensor):
             if self._stops:
                 value = value.detach() if value.requires_grad else value
@@ -204,8 +204,7 @@ class VarBase(AsTensor, Variable):
             f"Variable dtype not match, Variable [ {self.name} ] need tensor with dtype "
             f"{own.dtype} but load tensor with dtype {new.dtype}"
         )
-        with torch.no_grad():
-            own.copy_(new)
+        own.data.copy_(new)  # a gradient that is yet to come reads it, as Fluid's do
 
     def detach(self) -> VarBase:
         """The same value, apart from what made it."""
@@ -293,6 +292,6 @@ class VarBase(AsTensor, Variable):
         memo[id(self)] = copied
         copied._value = None
         if isinstance(self._value, torch.Tensor):
-            copied.value = self._value.detach().clone()
+            copied.held = self._value.detach().clone()
         copied.rows = None
         return copied

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from refluid.core.former import formerly
@@ -128,6 +129,15 @@ def to_attr(arg: Any) -> Any:
         f"{type(arg).__name__} is no ParamAttr; give a ParamAttr, its name, an initializer, "
         "a regularizer, or False for no parameter"
     )
+
+
+def prefixed(attr: Any, by: str | None) -> Any:
+    """`attr` with `by` and a point before its name; as it is where there is none of the two."""
+    if not by or not isinstance(attr, ParamAttr) or attr.name is None:
+        return attr
+    named = copy.copy(attr)
+    named.name = f"{by}.{attr.name}"
+    return named
 
 
 def _check(what: str, value: Any, kind: type) -> None:

@@ -136,19 +136,19 @@ def test_halves_are_rounded_away_from_zero() -> None:
 def test_parameters_that_are_made_lazily() -> None:
     with paddle.LazyGuard():
         layer = paddle.nn.Linear(3, 2)
-    assert (layer.weight.shape, layer.weight.value) == ([3, 2], None)
+    assert (layer.weight.shape, layer.weight.held) == ([3, 2], None)
     optimizer = paddle.optimizer.SGD(0.5, layer.parameters())
     copy = deepcopy(layer)
     for one in layer.parameters():
         one.initialize()
-    assert copy.weight.value is None
+    assert copy.weight.held is None
     with pytest.raises(AssertionError, match="was made with its value"):
         layer.weight.initialize()
     before = layer.weight.numpy()
     layer(paddle.ones([4, 3])).mean().backward()
     optimizer.step()
     np.testing.assert_allclose(layer.weight.numpy(), before - 0.25)
-    assert paddle.nn.Linear(3, 2).weight.value is not None
+    assert paddle.nn.Linear(3, 2).weight.held is not None
 
 
 def test_transforms_ask_what_an_image_is() -> None:

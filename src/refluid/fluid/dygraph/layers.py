@@ -18,7 +18,7 @@ from refluid.fluid.dygraph.first_calls import ByName, put_by, take_up
 from refluid.fluid.dygraph.forwarding import while_building
 from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
-from refluid.fluid.param_attr import ParamAttr
+from refluid.fluid.param_attr import ParamAttr, prefixed
 from refluid.ir.variable import Parameter
 
 __all__ = ["Layer"]
@@ -122,7 +122,7 @@ class Layer:
         default_initializer: Any = None,
     ) -> Any:
         """A parameter of this layer's name; None where `attr` is False."""
-        given = ParamAttr._to_attr(attr)
+        given = prefixed(ParamAttr._to_attr(attr), self._refluid_scope and self._full_name)
         return self._helper.create_parameter(given, shape, dtype, is_bias, default_initializer)
 
     def create_variable(

@@ -87,4 +87,4 @@ def _make_half(layer: Any, half: Any, spared: tuple[tuple[type, ...], set[int]])
             continue
         for parameter in one.parameters(include_sublayers=False):
             if parameter.dtype == VarType.FP32:
-                parameter.value = parameter.tensor.detach().to(half)
+                parameter.held = parameter.tensor.detach().to(half)

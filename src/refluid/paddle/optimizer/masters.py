@@ -50,7 +50,7 @@ class MasterWeights:
                 need_clip=one.need_clip,
             )
             start = self._loaded.pop(one.name, None)
-            found.value = one.tensor.detach().float() if start is None else start.clone()
+            found.held = one.tensor.detach().float() if start is None else start.clone()
         found.tensor.grad = None if gradient is None else gradient.detach().float()
         return found
 

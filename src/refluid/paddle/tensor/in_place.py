@@ -36,7 +36,7 @@ def in_place(function: Callable[..., Any], place: int = 0) -> Callable[..., Any]
             raise ValueError(
                 f"{name}: Leaf Var ({x.name}) that doesn't stop gradient can't use inplace strategy"
             )
-        return overwritten(x, function(*args, **kwargs).value)
+        return overwritten(x, function(*args, **kwargs).held)
 
     kept = [one for one in signature.parameters.values() if one.name != "out"]
     run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]

@@ -35,7 +35,7 @@ class CallArguments:
     def _key(self, value: Any) -> Any:
         if isinstance(value, VarBase):
             self.tensors.append(value)
-            tensor = value.value
+            tensor = value.held
             return tensor.shape, tensor.dtype, len(value.lod)
         kind = type(value)
         if kind is dict:

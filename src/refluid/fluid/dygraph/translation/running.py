@@ -137,8 +137,8 @@ class ProgramRunner:
             found = self.run_now(tensors, [as_lod(one) for one in levels])
         source = torch.zeros((), requires_grad=True)
         return [
-            result(refusing(one.value, error, source), one.lod, stops=False)
-            if isinstance(one.value, Tensor) and one.value.is_floating_point()
+            result(refusing(one.held, error, source), one.lod, stops=False)
+            if isinstance(one.held, Tensor) and one.held.is_floating_point()
             else one
             for one in found
         ]
@@ -162,13 +162,13 @@ class ProgramRunner:
                 value.data = cell.value
                 cell.value = value
             else:
-                var.value = cell.value
+                var.held = cell.value
 
 
 def result(value: Any, lod: Any, *, stops: bool) -> VarBase:
     """A variable with a result."""
     made = VarBase(stop_gradient=stops)
-    made.value = value
+    made.held = value
     if lod:
         made.lod = lod
     return made

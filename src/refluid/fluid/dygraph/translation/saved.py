@@ -121,5 +121,5 @@ def _held(name: str, scope: Scope, written: bool, device: Any) -> VarBase:
     if written or VarBase(tensor).dtype not in FLOATING:
         return VarBase(tensor, name, stop_gradient=True, persistable=True)
     made = ParamBase(list(tensor.shape), tensor.dtype, name=name)
-    made.value = tensor
+    made.held = tensor
     return made

@@ -181,7 +181,7 @@ class WholeProgram:
                 if value.requires_grad:
                     value.data = cell.value
                 else:
-                    var.value = cell.value
+                    var.held = cell.value
         fed = self._fed_memory
         return [one.value.clone() if _memory(one.value) in fed else one.value for one in found]
 
@@ -254,7 +254,7 @@ class WaitingCall:
             made = self._steps.runner.run_now(self._tensors, [[]] * len(self._tensors))
             for one, result in zip(self._results, made, strict=True):
                 one.__dict__.update(result.__dict__)
-                one.value = result._value
+                one.held = result._value
             for ask in self._asked:
                 ask()
 
