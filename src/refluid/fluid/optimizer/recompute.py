@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from refluid.core.former import formerly
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -32,6 +33,8 @@ class RecomputeOptimizer(Optimizer):
         """What is kept: variables (or names) on the way to the loss."""
         self._checkpoints = list(checkpoints)
 
+    checkpoints = property(None, _set_checkpoints)  # an argument of `backward` before 1.8
+
     def load(self, stat_dict: Any) -> NoReturn:
         """There is nothing to load; raises NotImplementedError."""
         raise NotImplementedError("load function is not supported by Recompute Optimizer for now")
@@ -49,6 +52,7 @@ class RecomputeOptimizer(Optimizer):
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 
+    @formerly("checkpoints", keep=True)
     def backward(
         self,
         loss: Variable,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from refluid.build import op
-from refluid.eager import KeptAttributes
+from refluid.eager import KeptAttributes, ParamBase
 from refluid.fluid.dygraph.layers import Layer
 
 
@@ -31,6 +31,27 @@ class Following(Layer):
 
     def _follow(self, attribute: str, value: Any) -> None:
         self._options = KeptAttributes(self._options | {attribute: value})
+
+
+class FormerNames(Layer):
+    """A layer whose parameters have the names that Fluid 1.5 and 1.6 had for them, too.
+
+    _former: the name of today for each. One that is given a variable which is no parameter, as
+    tables of positions are, uses that from then on.
+    """
+
+    _former: ClassVar[dict[str, str]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        known = self._former.get(name)
+        return super().__getattr__(name) if known is None else getattr(self, known)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = self._former.get(name)
+        if known is None or isinstance(value, ParamBase):
+            super().__setattr__(known or name, value)
+        else:
+            vars(self)[known] = value
 
 
 class Activated(Following):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from refluid.build import op
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
-from refluid.fluid.dygraph.parts.activated import Activated, several
+from refluid.fluid.dygraph.parts.activated import Activated, FormerNames, several
 from refluid.fluid.dygraph.parts.former import channels, scoped
 from refluid.fluid.initializer import Normal
 
@@ -24,10 +24,11 @@ _TRANSPOSED = (
 )
 
 
-class _Convolution(Activated):
+class _Convolution(FormerNames, Activated):
     """A convolution over `rank` dimensions."""
 
     rank = 2
+    _former: ClassVar[dict[str, str]] = {"_filter_param": "weight", "_bias_param": "bias"}
     _followed: ClassVar[dict[str, str]] = {
         "_stride": "strides",
         "_padding": "paddings",

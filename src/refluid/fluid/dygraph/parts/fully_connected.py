@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.build import op
 from refluid.core.all_parameters import note_former_layer
-from refluid.fluid.dygraph.parts.activated import Activated
+from refluid.fluid.dygraph.parts.activated import Activated, FormerNames
 
 
-class FC(Activated):
+class FC(FormerNames, Activated):
     """act(sum of input x weight + bias), as `fluid.layers.fc`, with a weight for each input.
 
     num_flatten_dims: how many dimensions of an input are kept; the others are a row of a matrix.
     """
+
+    _former: ClassVar[dict[str, str]] = {"_w": "weight", "_b": "bias"}
 
     def __init__(
         self,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from refluid.build import backend, op
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
-from refluid.fluid.dygraph.parts.activated import Activated
+from refluid.fluid.dygraph.parts.activated import Activated, FormerNames
 from refluid.fluid.dygraph.parts.former import channels, scoped, whole_shape
 from refluid.fluid.functions.nn.dropout import drop
 from refluid.fluid.initializer import Constant
@@ -49,11 +49,13 @@ class Linear(Activated):
 
 
 @scoped("size is_sparse is_distributed padding_idx param_attr dtype")
-class Embedding(Layer):
+class Embedding(FormerNames):
     """Rows of a table chosen by ids, as `fluid.embedding`: ids (...) give (..., width).
 
     Made with a scope it is as `fluid.layers.embedding`: ids (..., 1) give (..., width).
     """
+
+    _former: ClassVar[dict[str, str]] = {"_w": "weight"}
 
     def __init__(
         self,

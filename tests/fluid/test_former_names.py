@@ -1,0 +1,69 @@
+"""Parameters of dygraph's layers by the names of Fluid 1.5 and 1.6, as public networks use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid import fluid
+
+D = fluid.dygraph
+NAMES = {
+    "Embedding": (lambda: D.Embedding("s", [7, 3]), np.array([[1], [2]]), {"_w": "weight"}),
+    "FC": (lambda: D.FC("s", 4), np.ones((2, 3), "float32"), {"_w": "weight", "_b": "bias"}),
+    "Conv2D": (
+        lambda: D.Conv2D("s", 2, 3),
+        np.ones((1, 3, 5, 5), "float32"),
+        {"_filter_param": "weight", "_bias_param": "bias"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_former_names_are_the_parameters(kind: str) -> None:
+    make, given, names = NAMES[kind]
+    with D.guard():
+        layer: Any = make()
+        with pytest.raises(AttributeError, match="no attribute '_wrong'"):
+            _ = layer._wrong
+        layer(D.to_variable(given)).backward()
+        for former, today in names.items():
+            assert getattr(layer, former) is getattr(layer, today)
+            assert getattr(layer, former).gradient().any()
+        assert set(layer.state_dict()) == set(names.values())
+
+
+def test_one_weight_for_two_layers() -> None:
+    ids, out = np.array([[1], [3]]), []
+    with D.guard():
+        first, second = D.Embedding("a", [5, 3]), D.Embedding("b", [5, 3])
+        second._w = first._w
+        assert second.parameters() == first.parameters()
+        out = [one(D.to_variable(ids)).numpy() for one in (first, second)]
+    np.testing.assert_array_equal(*out)
+
+
+def test_a_table_that_is_no_parameter() -> None:
+    """Positions' encodings are put in the place of the weight before the first step, or later."""
+    ids, tables = np.array([[1], [3]]), np.random.default_rng(2).random((3, 5, 3), np.float32)
+    with D.guard():
+        layer = D.Embedding("a", [5, 3])
+        for table in tables:
+            layer._w = D.to_variable(table)
+            for _ in range(3):
+                np.testing.assert_array_equal(layer(D.to_variable(ids)).numpy(), table[ids[:, 0]])
+
+
+def test_checkpoints_given_to_backward() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        hidden = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+        loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
+        optimizer = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.SGD(0.1))
+        with pytest.raises(AssertionError, match="_set_checkpoints"):
+            optimizer.backward(loss)
+        pairs = optimizer.backward(loss, checkpoints=[hidden])
+        optimizer.apply_gradients(pairs)
+    assert [op.type for op in main.global_block().ops].count("mul") > 2
