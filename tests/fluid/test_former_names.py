@@ -67,3 +67,54 @@ def test_checkpoints_given_to_backward() -> None:
         pairs = optimizer.backward(loss, checkpoints=[hidden])
         optimizer.apply_gradients(pairs)
     assert [op.type for op in main.global_block().ops].count("mul") > 2
+
+
+def test_sizes_that_fluid_1_4_was_told() -> None:
+    image = np.ones((1, 3, 5, 5), "float32")
+    with D.guard():
+        layer = D.Conv2D("s", num_channels=3, num_filters=2, filter_size=3)
+        assert layer(D.to_variable(image)).shape == [1, 2, 3, 3]
+        wrong = D.Conv2D("s", num_channels=4, num_filters=2, filter_size=3)
+        with pytest.raises(fluid.core.EnforceNotMet, match="channels"):
+            wrong(D.to_variable(image))
+
+
+def test_an_optimizer_goes_on_by_load() -> None:
+    weights: list[Any] = []
+    state: dict[str, Any] = {}
+    for steps, load in ((3, False), (1, True)):
+        with D.guard(), fluid.unique_name.guard():
+            layer = D.Linear(2, 1)
+            layer.weight.set_value(np.ones((2, 1), "float32") if not load else weights[1])
+            adam = fluid.optimizer.Adam(0.1, parameter_list=layer.parameters())
+            if load:
+                adam.load(stat_dict=dict(state))
+            for step in range(steps):
+                layer(D.to_variable(np.full((1, 2), 1.5, "float32"))).backward()
+                adam.minimize(layer.weight)
+                layer.clear_gradients()
+                weights += [layer.weight.numpy()]
+                if step == 1:
+                    state |= {name: one.numpy() for name, one in adam.state_dict().items()}
+    np.testing.assert_allclose(weights[3], weights[2], rtol=1e-6)
+
+
+def test_names_that_moved() -> None:
+    assert fluid.layers.tree_conv is fluid.contrib.layers.tree_conv
+    assert fluid.layers.detection_map is fluid.layers.detection.detection_map
+    assert fluid.dygraph.dygraph_to_static_output is fluid.dygraph.declarative
+    with pytest.raises(NotImplementedError, match="recordio"):
+        fluid.recordio_writer.convert_reader_to_recordio_file("a", lambda: iter([]), None)
+
+
+@pytest.mark.parametrize("clip", ["local_grad_clip_norm", "grad_clip"])
+def test_the_norm_of_one_trainer(clip: str) -> None:
+    norm: Any = 4.0 if clip == "local_grad_clip_norm" else fluid.clip.GradientClipByNorm(4.0)
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 200]), 100))
+        fluid.optimizer.DGCMomentumOptimizer(
+            0.1, 0.9, rampup_begin_step=0, num_trainers=4, **{clip: norm}
+        ).minimize(loss)
+    norms = {op.attr("max_norm") for op in main.global_block().ops if "clip" in op.type}
+    assert norms == {2.0}

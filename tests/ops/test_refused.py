@@ -56,6 +56,12 @@ CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
     ("add_position_encoding", {"X": _floats(2, 3, 4)}, {"beta": -1.0}, "alpha and beta"),
     ("polygon_box_transform", {"Input": _floats(1, 7, 2, 2)}, {}, "even number of channels"),
     ("spp", {"X": _floats(2, 3, 5)}, {"pyramid_height": 1, "pooling_type": "max"}, "4 dimensions"),
+    (
+        "conv2d_transpose",
+        {"Input": _floats(2, 3, 5), "Filter": _floats(3, 4, 2, 2)},
+        {},
+        "has to be of 4 dim",
+    ),
     ("maxout", {"X": _floats(2, 6, 3, 4)}, {"groups": 2, "axis": 0}, "one of 1, -1, 3"),
     ("prelu", {"X": _floats(2, 3, 4), "Alpha": _floats(3)}, {"mode": "all"}, "takes 1"),
     ("crop", {"X": _floats(4, 5)}, {"offsets": [3, 0], "shape": [2, 3]}, "not inside of X"),

@@ -85,7 +85,7 @@ def test_servers_and_trainers_are_told_their_roles(
 
 @pytest.mark.slow
 def test_who_fails_is_named_and_nothing_goes_on(jobs: ModuleType, tmp_path: Path) -> None:
-    said = came_of(jobs, tmp_path, "fail", 8.0)
+    said = came_of(jobs, tmp_path, "fail")
     assert said == "trainer0 ends with 3, trainer1 ends with 3"
 
 

@@ -18,6 +18,10 @@ _ADVICE = {
 _OTHERS = f"Tensors hold {_NAMES}: convert it with astype"
 
 
+# Whether an array of float32 is made wider by a number of float64, as since NumPy 2.
+NUMBERS_ARE_STRONG = bool((np.ones(1, "float32") * np.float64(1)).dtype == np.float64)
+
+
 class NoTensorElements(TypeError, ValueError):
     """What was given can't become a tensor: no array, or of other elements than tensors have."""
 

@@ -28,11 +28,7 @@ class Holding(Cell):
 
     @value.setter
     def value(self, value: Any) -> None:
-        held = self._of.held
-        if _trains(held) and isinstance(value, Tensor) and held.dtype == value.dtype:
-            held.data = value  # the same leaf: gradients that are yet to come reach it
-        else:
-            self._of.held = value
+        replace_value(self._of, value)
 
     @property
     def lod(self) -> Lod:
@@ -44,5 +40,14 @@ class Holding(Cell):
         self._of.lod = lod
 
 
-def _trains(held: Any) -> bool:
-    return isinstance(held, Tensor) and held.requires_grad
+def replace_value(var: Any, value: Any) -> None:
+    """Gives a variable another value.
+
+    Where its own is trained, that stays the same leaf: gradients that are yet to come reach it.
+    """
+    held = var._value
+    trained = isinstance(held, Tensor) and held.requires_grad
+    if trained and isinstance(value, Tensor) and held.dtype == value.dtype:
+        held.data = value
+    else:
+        var.held = value

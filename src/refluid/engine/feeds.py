@@ -10,7 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from refluid.core.arrays import NoTensorElements, as_array, is_plain, plain
+from refluid.core.arrays import (
+    NUMBERS_ARE_STRONG,
+    NoTensorElements,
+    as_array,
+    is_plain,
+    plain,
+)
 from refluid.core.dtypes import (
     COMPLEX,
     VarType,
@@ -29,9 +35,7 @@ from refluid.ir.variable import Variable
 from refluid.ops.registry import facts_of
 
 # What was float32 before NumPy 2: a float32 array, and a number of NumPy's own.
-_PROMOTED = (
-    (torch.float64, torch.float32) if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else None
-)
+_PROMOTED = (torch.float64, torch.float32) if NUMBERS_ARE_STRONG else None
 _OF_NUMPY_2 = (
     ". NumPy 2 makes float64 of a float32 array and a number of its own (of np.sqrt, np.linspace): "
     "feed value.astype('float32')"

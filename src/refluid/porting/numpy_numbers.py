@@ -26,14 +26,6 @@ _HAND_ON = frozenset({"enumerate", "reversed", "zip"})
 
 
 @functools.cache
-def numbers_are_strong() -> bool:
-    """Whether an array of float32 is made wider by a number of float64, as since NumPy 2."""
-    import numpy as np
-
-    return bool((np.ones(1, "float32") * np.float64(1)).dtype == np.float64)
-
-
-@functools.cache
 def numbers_are_refused() -> bool:
     """Whether `float(np.ones(1))` is an error, as it is since NumPy 2.4."""
     import numpy as np

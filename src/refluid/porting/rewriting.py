@@ -30,10 +30,10 @@ import re
 from collections.abc import Container, Iterator
 from typing import TypeVar
 
+from refluid.core.arrays import NUMBERS_ARE_STRONG
 from refluid.porting.numpy_numbers import (
     NumpyValues,
     numbers_are_refused,
-    numbers_are_strong,
     root_name,
     symbol_of,
 )
@@ -66,7 +66,7 @@ def may_need(source: str) -> bool:
     return (
         _WORDS.search(source) is not None
         or (numbers_are_refused() and _NUMBERS.search(source) is not None)
-        or ("numpy" in source and numbers_are_strong())
+        or ("numpy" in source and NUMBERS_ARE_STRONG)
     )
 
 
@@ -84,7 +84,7 @@ def rewrite(
     """
     rewriter = _Rewriter(file, lists=lists, divides=divides)
     rewriter.converts = {} if not numbers_are_refused() else _free(tree, _CONVERTS)
-    rewriter.numpy = NumpyValues(tree) if numbers_are_strong() else None
+    rewriter.numpy = NumpyValues(tree) if NUMBERS_ARE_STRONG else None
     rewriter.visit(tree)
     missing = _used(tree, BUILTINS)
     other = _used(tree, {*(LISTS if lists else ()), *(FILES if files else ())})

@@ -9,6 +9,7 @@ import numpy as np
 
 from refluid.build import apply, op
 from refluid.core.dtypes import VarType
+from refluid.core.former import formerly
 from refluid.fluid import layers
 from refluid.fluid.clipping.gradients import GradientClipBase, GradientClipByNorm
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad, Rate
@@ -40,6 +41,9 @@ class DGCMomentumOptimizer(Optimizer):
     Raises TypeError for another grad_clip, or one without num_trainers.
     """
 
+    local_grad_clip_norm: float | None = None  # what Fluid 1.4 to 1.7 took for grad_clip
+
+    @formerly("local_grad_clip_norm", keep=True)
     def __init__(
         self,
         learning_rate: Rate,
@@ -62,6 +66,8 @@ class DGCMomentumOptimizer(Optimizer):
         self._begin = rampup_begin_step
         self._rampup_step = rampup_step
         self._sparsity = list(sparsity)
+        if grad_clip is None and self.local_grad_clip_norm is not None:
+            grad_clip = GradientClipByNorm(self.local_grad_clip_norm)
         self._clip_norm = _local_norm(grad_clip, num_trainers)
 
     def apply_gradients(self, params_grads: Sequence[ParamGrad]) -> list[Operator]:

@@ -224,3 +224,7 @@ class Stepping(Accumulators):
             elif steps is not None:
                 self._learning_rate.set_dict({"step_num": int(np.asarray(steps).item())})
         self._at_once.set_dict(given)
+
+    def load(self, stat_dict: Mapping[str, Any]) -> None:
+        """Fluid 1.5's name of `set_dict`."""
+        self.set_dict(stat_dict)

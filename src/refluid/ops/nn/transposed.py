@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.bounded import Images
 from refluid.ops.extras import TRANSPOSED
 from refluid.ops.nn import windows as padding
 from refluid.ops.registry import gradient, operator
@@ -99,8 +100,8 @@ def _cut(value: Tensor, cut: padding.Pads) -> Tensor:
 
 
 def conv_transpose(
-    Input: Tensor,
-    Filter: Tensor,
+    Input: Images,
+    Filter: Images,
     Bias: Tensor | None = None,
     *,
     output_size: Sequence[int] = (),

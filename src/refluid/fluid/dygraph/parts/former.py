@@ -79,7 +79,7 @@ def scoped(
             kept = {name: self.__dict__[name] for name in _KEPT}
             inputs = (*inputs, *named.values())
             found = {name: give(inputs, given) for name, give in lacking.items()}
-            own(self, **found, **known(given))
+            own(self, **{**found, **known(given)})  # Fluid 1.4 was told some of the sizes
             self.__dict__.update(kept)
 
         kind.__init__ = made  # type: ignore[method-assign]

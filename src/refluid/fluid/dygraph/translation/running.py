@@ -18,6 +18,7 @@ from refluid.core.offsets import as_levels, as_lod
 from refluid.core.scope import Scope
 from refluid.eager import VarBase
 from refluid.eager.handed import handed
+from refluid.eager.holding import replace_value
 from refluid.eager.waiting import waiting
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
@@ -155,14 +156,9 @@ class ProgramRunner:
     def _take_back(self) -> None:
         """Gives variables the values that the program has put in place of theirs."""
         for cell, var in self._cells:
-            value = var._value
-            if cell.value is value:
-                continue
-            if isinstance(value, Tensor) and value.requires_grad:
-                value.data = cell.value
-                cell.value = value
-            else:
-                var.held = cell.value
+            if cell.value is not var._value:
+                replace_value(var, cell.value)
+                cell.value = var._value
 
 
 def result(value: Any, lod: Any, *, stops: bool) -> VarBase:

@@ -22,6 +22,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.scope import Cell, Scope
 from refluid.eager import VarBase, current
+from refluid.eager.holding import replace_value
 from refluid.eager.waiting import LaterPairs, waiting
 from refluid.engine.prepare import Wanted, prepared
 from refluid.fluid.dygraph.translation.whole_program import whole_program
@@ -176,12 +177,8 @@ class WholeProgram:
         self.former.updates.set_rate(self.main, rate)
         found = prepared(self.wanted).step(frozenset()).run(self.scope, tensors, ())
         for cell, var in self.cells:
-            value = var._value
-            if cell.value is not value:
-                if value.requires_grad:
-                    value.data = cell.value
-                else:
-                    var.held = cell.value
+            if cell.value is not var._value:
+                replace_value(var, cell.value)
         fed = self._fed_memory
         return [one.value.clone() if _memory(one.value) in fed else one.value for one in found]
 
