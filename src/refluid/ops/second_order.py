@@ -20,7 +20,8 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.drafts import add, defined, say
 from refluid.ops.infer import infer_gradient
-from refluid.ops.math.elementwise import align, elementwise_mul, unbroadcast
+from refluid.ops.math.broadcasting import unbroadcast
+from refluid.ops.math.elementwise import align, elementwise_mul
 from refluid.ops.math.linear import mul
 from refluid.ops.nn.convolution import conv2d
 from refluid.ops.nn.volumes import conv3d

@@ -1,4 +1,4 @@
-"""Shapes of binary operators: Y broadcast onto X from dimension `axis`."""
+"""Shapes of binary operators: Y broadcast onto X from dimension `axis`; gradients summed back."""
 
 from __future__ import annotations
 
@@ -87,3 +87,36 @@ def infer_broadcast(dtype: VarType | None = None) -> Infer:
 def conjugate(x: Tensor) -> Tensor:
     """The conjugate of complex numbers, by which gradients pass; real ones as they are."""
     return x.conj() if x.dtype.is_complex else x
+
+
+def unbroadcast_both(
+    X: Tensor, Y: Tensor, d_x: Tensor | None, d_y: Tensor | None, axis: int
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of X and Y from those of what `align_both` made of them; None stays None."""
+    given = d_y if d_x is None else d_x
+    if given is None or X.shape == Y.shape == given.shape:
+        return d_x, d_y
+    of_x, of_y = (axis, -1) if X.dim() < Y.dim() else (-1, axis)
+    return (
+        None if d_x is None else unbroadcast(d_x, X, of_x),
+        None if d_y is None else unbroadcast(d_y, Y, of_y),
+    )
+
+
+def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
+    """The gradient of Y from that of the broadcast Y: summed over the dimensions added."""
+    if grad.shape == like.shape:
+        return grad
+    rank = grad.dim()
+    shape = list(like.shape)
+    start = rank - len(shape) if axis == -1 else axis
+    while len(shape) > 1 and start + len(shape) > rank and shape[-1] == 1:
+        shape.pop()
+    lead, tail = max(start, 0), rank - start - len(shape)
+    dims = list(range(lead)) + list(range(rank - tail, rank))
+    dims += [
+        lead + index
+        for index, size in enumerate(shape)
+        if size == 1 and grad.shape[lead + index] != 1
+    ]
+    return grad.sum(dims).reshape(like.shape) if dims else grad.reshape(like.shape)

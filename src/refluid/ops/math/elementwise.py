@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import gt
 from typing import Any
 
 import torch
@@ -11,7 +12,11 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.extras import ELEMENTWISE
 from refluid.ops.indicating import indicator
-from refluid.ops.math.broadcasting import conjugate, infer_broadcast
+from refluid.ops.math.broadcasting import (
+    conjugate,
+    infer_broadcast,
+    unbroadcast_both,
+)
 from refluid.ops.registry import gradient, in_place, operator
 from refluid.ops.sparse.sparse import keeps_rows
 
@@ -54,37 +59,13 @@ def align_both(X: Tensor, Y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     return (align(Y, X, axis), Y) if X.dim() < Y.dim() else (X, align(X, Y, axis))
 
 
-def unbroadcast_both(
-    X: Tensor, Y: Tensor, d_x: Tensor | None, d_y: Tensor | None, axis: int
-) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of X and Y from those of what `align_both` made of them; None stays None."""
-    given = d_y if d_x is None else d_x
-    if given is None or X.shape == Y.shape == given.shape:
-        return d_x, d_y
-    of_x, of_y = (axis, -1) if X.dim() < Y.dim() else (-1, axis)
-    return (
-        None if d_x is None else unbroadcast(d_x, X, of_x),
-        None if d_y is None else unbroadcast(d_y, Y, of_y),
-    )
-
-
-def unbroadcast(grad: Tensor, like: Tensor, axis: int) -> Tensor:
-    """The gradient of Y from that of the broadcast Y: summed over the dimensions added."""
-    if grad.shape == like.shape:
-        return grad
-    rank = grad.dim()
-    shape = list(like.shape)
-    start = rank - len(shape) if axis == -1 else axis
-    while len(shape) > 1 and start + len(shape) > rank and shape[-1] == 1:
-        shape.pop()
-    lead, tail = max(start, 0), rank - start - len(shape)
-    dims = list(range(lead)) + list(range(rank - tail, rank))
-    dims += [
-        lead + index
-        for index, size in enumerate(shape)
-        if size == 1 and grad.shape[lead + index] != 1
-    ]
-    return grad.sum(dims).reshape(like.shape) if dims else grad.reshape(like.shape)
+def _over_x(X: Tensor, Y: Tensor, axis: int, over: OperandPair, apart: OperandPair) -> Tensor:
+    """The result over X, by the one, where it is of X's shape and type; else by the other."""
+    if X.shape == Y.shape and X.dtype is Y.dtype:
+        return over(X, Y)
+    x, y = align_both(X, Y, axis)
+    grows = y.dim() > X.dim() or any(map(gt, y.shape[::-1], X.shape[::-1]))
+    return apart(x, y) if grows or X.dtype != y.dtype else over(X, y)
 
 
 @operator(
@@ -105,12 +86,7 @@ def elementwise_add(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
 @in_place("elementwise_add", "X")
 def elementwise_add_(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """`elementwise_add` over X, where the result is of X's shape and type."""
-    if X.shape == Y.shape and X.dtype is Y.dtype:
-        return X.add_(Y)
-    x, y = align_both(X, Y, axis)
-    if y.dim() > X.dim() or y.numel() > X.numel() or X.dtype != y.dtype:
-        return x + y
-    return X.add_(y)
+    return _over_x(X, Y, axis, Tensor.add_, torch.add)
 
 
 @in_place("elementwise_add", "Y")
@@ -168,6 +144,13 @@ def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
     """X * Y."""
     x, y = align_both(X, Y, axis)
     return x * y
+
+
+@in_place("elementwise_mul", "X")
+@keeps_rows()
+def elementwise_mul_(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:
+    """`elementwise_mul` over X, where the result is of X's shape and type."""
+    return _over_x(X, Y, axis, Tensor.mul_, torch.mul)
 
 
 @gradient("elementwise_mul")

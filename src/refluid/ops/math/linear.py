@@ -12,8 +12,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.kernels.products import product
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
-from refluid.ops.math.broadcasting import conjugate
-from refluid.ops.math.elementwise import unbroadcast
+from refluid.ops.math.broadcasting import conjugate, unbroadcast
 from refluid.ops.registry import gradient, operator
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.math.elementwise import unbroadcast
+from refluid.ops.math.broadcasting import unbroadcast
 from refluid.ops.registry import GradOp, gradient, operator
 from refluid.ops.sparse.sparse import keeps_rows, on_values
 
