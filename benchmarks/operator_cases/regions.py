@@ -120,6 +120,7 @@ CASES = (
         _torch_deformed,
         ("Input", "Offset", "Mask", "Filter"),
         ("Filter",),
+        reason="places as shares of the image round: taps on pixels may get the other slope",
     ),
     Case(
         "roi_pool",
