@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from refluid.core.waiters import Waiters
+from refluid.core.whole_threads import Waiters
 from refluid.feed.mapping import _Work
 from refluid.feed.queue import BlockingQueue
 from tests.feed.leftovers import PATIENCE, until

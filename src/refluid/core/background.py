@@ -12,6 +12,8 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from refluid.core.whole_threads import interrupts_later
+
 # Who waits for another program for longer than this is left to it: no C++ waits for that.
 _PATIENCE = 1.0
 
@@ -27,7 +29,8 @@ class BackgroundThread(threading.Thread):
     def start(self) -> None:
         """Begins the work."""
         _begun.add(self)
-        super().start()
+        with interrupts_later():
+            super().start()
 
 
 @atexit.register

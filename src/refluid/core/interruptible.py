@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 
 from refluid.core.threads import begin_thread
+from refluid.core.whole_threads import begin
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class _Worker:
         self._works: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self.busy = False
         threads = torch.get_num_threads()
-        threading.Thread(target=self._run, args=(threads,), name=name, daemon=True).start()
+        begin(threading.Thread(target=self._run, args=(threads,), name=name, daemon=True))
 
     def does(self, work: Callable[[], T]) -> T:
         done: Future[T] = Future()

@@ -11,13 +11,13 @@ import atexit
 import logging
 import multiprocessing.util  # noqa: F401  (its own exit handler must run after ours)
 import os
-import signal
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from queue import SimpleQueue
 from typing import Any, Protocol
+
+from refluid.core.whole_threads import begin
 
 _LOGGER = logging.getLogger("refluid")
 
@@ -43,7 +43,7 @@ class _Janitor:
         """Has `action` called once `thing` has gone."""
         with self._starting:
             if not self._running:
-                threading.Thread(target=self._run, name="refluid closing", daemon=True).start()
+                begin(threading.Thread(target=self._run, name="refluid closing", daemon=True))
                 self._running = True
         # `put` is no Python code, so no interrupt can arrive within it.
         reference = weakref.ref(thing, self._gone.put)
@@ -51,12 +51,15 @@ class _Janitor:
 
     def _run(self) -> None:
         while True:
-            _, action = self._actions.pop(id(self._gone.get()))
+            known = self._actions.pop(id(self._gone.get()), None)
+            if known is None:
+                continue  # an interrupt came before it was known what to do
+            _, action = known
             try:
                 action()
             except Exception:
                 _LOGGER.exception("closing what a reader left behind failed")
-            del action
+            del known, action
 
 
 _janitor = _Janitor()
@@ -92,26 +95,6 @@ def _new_janitor() -> None:
 
 # A forked process has none of the threads, and must leave its parent's processes alone.
 os.register_at_fork(after_in_child=_new_janitor)
-
-
-@contextmanager
-def interrupts_later() -> Iterator[None]:
-    """Within the block the main thread isn't interrupted; a KeyboardInterrupt comes at its end.
-
-    For `fork`, whose callbacks are such code too.
-    """
-    former = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(former):
-        yield
-        return
-    arrived: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *signalled: arrived.append(signalled))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
-        if arrived:
-            former(*arrived[0])
 
 
 class ClosingIterator:

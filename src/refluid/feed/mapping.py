@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
-from refluid.core.waiters import Waiters
+from refluid.core.whole_threads import Waiters, begin
 from refluid.feed.closing import ClosingIterator
 
 _NAME = "refluid xmap"
@@ -141,7 +141,7 @@ def _results(
 
 def _start(target: Callable[..., None], *arguments: Any) -> threading.Thread:
     thread = threading.Thread(target=target, args=arguments, name=_NAME, daemon=True)
-    thread.start()
+    begin(thread)
     return thread
 
 

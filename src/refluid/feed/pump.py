@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from refluid.core.events import EventKind, record
+from refluid.core.whole_threads import begin
 from refluid.feed.errors import failed
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics
@@ -39,7 +40,7 @@ class Pump:
             name=f"refluid reader {name}",
             daemon=True,
         )
-        self._thread.start()
+        begin(self._thread)
 
     def stop(self, timeout: float | None = None) -> None:
         """Ends the pass and waits until the source has let go.

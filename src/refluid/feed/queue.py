@@ -10,7 +10,7 @@ from typing import Any
 from refluid.core import flags
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EOFException
-from refluid.core.waiters import Waiters
+from refluid.core.whole_threads import Waiters
 from refluid.feed.errors import NotStarted
 
 Ending = Callable[[], BaseException]

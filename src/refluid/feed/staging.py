@@ -14,6 +14,7 @@ import torch
 from refluid.core import flags
 from refluid.core.errors import EOFException
 from refluid.core.values import LoDTensor
+from refluid.core.whole_threads import begin
 from refluid.feed.batches import ReaderBatch
 from refluid.feed.closing import when_gone
 from refluid.feed.errors import NotStarted
@@ -65,12 +66,13 @@ class Staged:
     def _restart(self, reader: QueueReader) -> None:
         self._generation = reader.generation
         take = functools.partial(reader.portions.pop, self._turn, reader.queue.ticket)
-        threading.Thread(
+        thread = threading.Thread(
             target=_fill,
             args=(take, self._ready, self._ready.reopen(), self._prepare),
             name=f"refluid double buffer {reader.name}",
             daemon=True,
-        ).start()
+        )
+        begin(thread)
 
 
 def _fill(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
-from refluid.core.waiters import Waiters
+from refluid.core.whole_threads import Waiters
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.pserver.links import TableLink, overwrite, together
 from refluid.pserver.table_client import TableClient

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 import torch
 
 from refluid.core.threads import begin_thread, operator_threads
-from refluid.core.waiters import Waiters
+from refluid.core.whole_threads import Waiters
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ops.registry import find

@@ -8,6 +8,7 @@ from typing import Any
 
 from refluid.core.bounds import MOST_THREADS, whole_number
 from refluid.core.errors import EOFException
+from refluid.core.whole_threads import begin
 from refluid.feed.closing import ClosingIterator
 from refluid.feed.decorators.arranging import Reader
 from refluid.feed.queue import BlockingQueue
@@ -31,7 +32,7 @@ def buffered(reader: Reader, size: int) -> Reader:
             daemon=True,
         )
         try:
-            thread.start()
+            begin(thread)
             while True:
                 yield samples.pop(repeating=False)
         except EOFException:

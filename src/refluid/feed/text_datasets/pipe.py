@@ -14,6 +14,7 @@ from typing import IO
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flags import whole_environment
+from refluid.core.whole_threads import begin
 from refluid.feed.text_datasets.files import unreadable
 
 _BLOCK = 1 << 18
@@ -67,7 +68,7 @@ class Pipe:
         finally:
             os.close(watched)
         self._feeder = threading.Thread(target=self._feed, name=f"refluid pipe {path}", daemon=True)
-        self._feeder.start()
+        begin(self._feeder)
 
     @property
     def stream(self) -> IO[bytes]:

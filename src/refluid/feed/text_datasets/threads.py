@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from refluid.core.errors import EOFException
-from refluid.core.joined_thread import JoinedThread
+from refluid.core.whole_threads import JoinedThread
 from refluid.feed.closing import close_at_exit
 from refluid.feed.queue import BlockingQueue
 from refluid.feed.statistics import ReaderStatistics

@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from refluid.core.errors import EnforceNotMet
-from refluid.feed.closing import Closeable, close_at_exit, interrupts_later, when_gone
+from refluid.core.whole_threads import interrupts_later
+from refluid.feed.closing import Closeable, close_at_exit, when_gone
 from refluid.feed.workers.channel import Disconnected, Message, MessageKind
 from refluid.feed.workers.process import Worker, WorkerFunction, rebuild
 

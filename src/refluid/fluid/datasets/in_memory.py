@@ -9,7 +9,7 @@ import numpy as np
 
 from refluid.core.bounds import whole_number
 from refluid.core.errors import EnforceNotMet
-from refluid.core.joined_thread import JoinedThread
+from refluid.core.whole_threads import JoinedThread
 from refluid.feed.text_datasets.exchange import exchange
 from refluid.feed.text_datasets.feed import DatasetFeed, feed_from_memory
 from refluid.feed.text_datasets.memory import DatasetMemory, load, load_from

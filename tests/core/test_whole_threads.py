@@ -1,14 +1,15 @@
-"""A join that Ctrl-C interrupted doesn't make a running thread count as ended."""
+"""Threads that Ctrl-C interrupts as they start or are joined: they run, and count as running."""
 
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import threading
 
 import pytest
 
-from refluid.core.joined_thread import JoinedThread
-from tests.interrupting import Lingering, interrupted_in
+from refluid.core.whole_threads import JoinedThread, begin
+from tests.interrupting import Lingering, interrupted_in, interruptible
 
 
 def test_a_join_after_an_interrupted_one_waits() -> None:
@@ -46,3 +47,21 @@ def test_a_thread_that_raises_has_ended() -> None:
     thread = JoinedThread(int, "one", name="refluid test")
     thread.start()
     thread.join()
+
+
+class _Interrupted(threading.Thread):
+    """A thread within whose start Ctrl-C comes."""
+
+    def start(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+        super().start()
+
+
+def test_a_thread_that_is_interrupted_as_it_starts_runs() -> None:
+    done = threading.Event()
+    thread = _Interrupted(target=done.set)
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        begin(thread)
+    assert done.wait(60)
+    thread.join()
+    assert thread not in threading.enumerate()

@@ -1,0 +1,108 @@
+"""Threads that Ctrl-C leaves whole: as they start, while they wait, and as they are joined."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Within the block the main thread isn't interrupted; a KeyboardInterrupt comes at its end.
+
+    For `fork`, whose callbacks may not be interrupted, and for what must be whole.
+    """
+    former = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(former):
+        yield
+        return
+    arrived: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *signalled: arrived.append(signalled))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+        if arrived:
+            former(*arrived[0])
+
+
+def begin(thread: threading.Thread) -> None:
+    """Starts a thread; a KeyboardInterrupt comes after that.
+
+    One that arrives within `Thread.start` leaves a thread that never runs, and that Python keeps
+    for ever, with all that it was to work on.
+    """
+    with interrupts_later():
+        thread.start()
+
+
+class JoinedThread:
+    """A daemon thread that runs `target(*arguments)`.
+
+    Python 3.11 takes a thread for ended once a KeyboardInterrupt arrived while it was joined: then
+    `Thread.join` returns at once. This one's `join` waits again.
+    """
+
+    def __init__(self, target: Callable[..., None], *arguments: Any, name: str) -> None:
+        self._thread = threading.Thread(
+            target=self._run, args=(target, *arguments), name=name, daemon=True
+        )
+        self._process = os.getpid()
+        self._running = threading.Lock()
+        self._running.acquire()
+
+    def start(self) -> None:
+        """Starts the thread, once."""
+        begin(self._thread)
+
+    def join(self) -> None:
+        """Waits for the thread's end; not for one never started, nor for one of a fork's parent."""
+        if self._thread.ident is None or os.getpid() != self._process:
+            return
+        with self._running:  # entering a lock can't be interrupted halfway
+            pass
+        self._thread.join()
+
+    def _run(self, target: Callable[..., None], *arguments: Any) -> None:
+        try:
+            target(*arguments)
+        finally:
+            self._running.release()
+
+
+class Waiters:
+    """Threads that wait until they are woken. They wait without the lock that guards the state.
+
+    A thread in `threading.Condition.wait` that is interrupted between being notified and having
+    its lock again leaves the `with` block of a lock that it doesn't hold: RuntimeError takes the
+    place of KeyboardInterrupt. Here the loop is the caller's, and nothing can be left halfway:
+
+        while True:
+            with lock:
+                if there_is_something:
+                    return take()
+                woken = waiters.join()
+            woken.acquire()
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[threading.Lock] = []
+
+    def join(self) -> threading.Lock:
+        """What the caller acquires to wait, after it has released the lock that it holds now."""
+        woken = threading.Lock()
+        woken.acquire()
+        self._waiting.append(woken)
+        return woken
+
+    def wake(self) -> None:
+        """Wakes all; called with the lock held. One that was interrupted is forgotten."""
+        while self._waiting:
+            # In this order, so that an interrupt between the two leaves nobody asleep.
+            if self._waiting[-1].locked():
+                self._waiting[-1].release()
+            self._waiting.pop()
