@@ -171,8 +171,9 @@ LISTS: dict[str, Any] = {
     "zip": lambda *rows: list(zip(*rows, strict=False)),
     "range": lambda *given: list(range(*given)),
 }
-# Those that gave files whose bytes were text too.
-FILES = dict.fromkeys(("open", "file"), "refluid.porting.python2_files:opened")
+# Those whose bytes were text too.
+_FILES = "refluid.porting.python2_files"
+FILES = {"open": f"{_FILES}:opened", "file": f"{_FILES}:opened", "print": f"{_FILES}:printed"}
 
 # Modules of Python 2, by their present names.
 RENAMED = {
