@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.porting.old_arrays import array, copy, drawing, from_string
+from refluid.porting.old_arrays import array, copy, drawing, from_string, places
 
 _ABC = [
     "Awaitable", "Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable",
@@ -261,6 +261,8 @@ CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("numpy", "asarray"): lambda numpy: array(numpy, "asarray"),
     ("numpy", "copy"): copy,
     ("numpy", "fromstring"): from_string,
+    ("numpy", "nonzero"): lambda numpy: places(numpy, "nonzero"),
+    ("numpy", "where"): lambda numpy: places(numpy, "where"),
     ("numpy.random", "choice"): lambda random: drawing(random, "choice"),
     ("numpy.random", "permutation"): lambda random: drawing(random, "permutation"),
 }
