@@ -153,3 +153,17 @@ def test_what_is_set_on_a_layer_counts_from_then_on() -> None:
         np.testing.assert_allclose(norm(image).numpy(), x / np.sqrt(1.001), rtol=1e-6)
         norm.eval()
         np.testing.assert_allclose(norm(image).numpy(), x / np.sqrt(1.001), rtol=1e-6)
+
+
+def test_a_pooling_says_and_does_what_is_set_on_it() -> None:
+    x = np.arange(16, dtype="float32").reshape(1, 1, 4, 4)
+    with dygraph.guard(fluid.CPUPlace()):
+        image = dygraph.to_variable(x)
+        layer = dygraph.Pool2D(2, "avg", 2)
+        assert (layer._pool_type, layer._pool_size, layer._pool_stride) == ("avg", [2, 2], [2, 2])
+        assert (layer._pool_padding, layer._global_pooling) == ([0, 0], False)
+        assert layer(image).numpy().tolist() == [[[[2.5, 4.5], [10.5, 12.5]]]]
+        layer._pool_type, layer._pool_stride = "max", [1, 2]
+        assert layer(image).numpy().tolist() == [[[[5, 7], [9, 11], [13, 15]]]]
+        layer._global_pooling = True
+        assert layer(image).numpy().tolist() == [[[[15]]]]

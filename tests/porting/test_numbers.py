@@ -42,6 +42,21 @@ def test_arrays_of_one_element_are_numbers(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_numbers_print_without_their_type(tmp_path: Path) -> None:
+    """Alone and in lists, which scripts write into files and read again."""
+    text = (
+        "import numpy as np\n"
+        "tokens = list(np.arange(3))\n"
+        "assert str(tokens) == '[0, 1, 2]' and eval(str(tokens), {}) == tokens\n"
+        "assert '%s' % {'loss': np.float32(0.5)} == \"{'loss': 0.5}\"\n"
+        "assert repr(np.float64(0.1)) == '0.1' and str([np.bool_(True)]) == '[True]'\n"
+        "assert repr(np.ones(2)) == 'array([1., 1.])'\n"
+    )
+    (tmp_path / "train.py").write_text(text)
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
 ONE = np.ones(3, "float32")
 
 

@@ -45,6 +45,8 @@ def test_names_that_are_gone_are_given_back(tmp_path: Path) -> None:
         "assert np.array([[1], [1, 2]]).dtype == np.copy([[1], [1, 2]]).dtype == object\n"
         "assert np.copy(np.ones((2, 2)).T).flags.f_contiguous and {1: 2}.copy() == {1: 2}\n"
         "assert np.fromstring(b'ab', dtype=np.uint8).tolist() == [97, 98]\n"
+        "assert np.where(True)[0].tolist() == [0] and np.nonzero(0)[0].tolist() == []\n"
+        "assert np.where([0, 1])[0].tolist() == [1] and np.where(True, 1, 2) == 1\n"
         "assert 7 / 2 == 3\n"
     )
     ran = _run(tmp_path, train=text)

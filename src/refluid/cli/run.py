@@ -127,7 +127,9 @@ def prepare() -> None:
     import_many("refluid.fluid.public")
     import_many("refluid.porting.given_back")  # of scripts that are rewritten: most old ones
     from refluid.core.values import LoDTensor
+    from refluid.porting.numpy_numbers import print_plainly
 
+    print_plainly()
     keep_when_copied(LoDTensor)
     export_job()
     gc.freeze()

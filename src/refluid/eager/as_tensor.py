@@ -11,6 +11,7 @@ import torch
 from refluid.core.places import CPUPlace, CUDAPlace, Place
 from refluid.eager.as_python import AsPython
 from refluid.eager.holding import Holding
+from refluid.ir.names import GRAD
 
 _PLACES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}
 
@@ -32,6 +33,9 @@ class AsTensor(AsPython):
     @property
     def _ivar(self: Any) -> Any:
         return self  # of 1.5 and 1.6, where a variable was one part of two
+
+    def _grad_name(self: Any) -> str:
+        return f"{self.name}{GRAD}"
 
     # -- what it is -----------------------------------------------------------
 

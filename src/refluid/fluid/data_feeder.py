@@ -115,13 +115,13 @@ class DataFeeder:
         Raises AssertionError unless there is one mini-batch per device.
         """
         batches = list(iterable)
-        count = self._devices(num_places)
+        count = self._get_number_of_places_(num_places)
         assert len(batches) == count, (
             f"{len(batches)} mini-batches for {count} devices; give one each"
         )
         return (self.feed(batch) for batch in batches)
 
-    def _devices(self, num_places: int | None) -> int:
+    def _get_number_of_places_(self, num_places: int | None) -> int:
         if num_places is not None:
             return int(num_places)
         return len(cuda_places() if isinstance(self.place, CUDAPlace) else cpu_places())
@@ -144,7 +144,7 @@ class DataFeeder:
                 yield self.feed(batch)
 
         def several() -> Iterator[Any]:
-            count = self._devices(num_places)
+            count = self._get_number_of_places_(num_places)
             waiting: list[Any] = []
             for batch in reader():
                 waiting.append(batch)

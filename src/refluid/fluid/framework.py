@@ -37,7 +37,7 @@ from refluid.ir.names import GRAD as GRAD_VAR_SUFFIX
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
-from refluid.passes.prune import prune
+from refluid.passes.prune import prune, without_readers
 
 if TYPE_CHECKING:
     from refluid.ir import framework_pb2 as pb
@@ -174,8 +174,14 @@ def _parse(version: str) -> tuple[int, ...]:
 
 def _prune(self: Program, targets: Any) -> Program:
     """A copy with just the operators that the targets need."""
+    return _prune_with_input(self, [], targets)
+
+
+def _prune_with_input(self: Program, feeded_var_names: Any, targets: Any) -> Program:
+    """As `_prune`, without what computes the variables that are fed."""
+    feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else feeded_var_names
     wanted = targets if isinstance(targets, list | tuple) else [targets]
-    return prune(self, [name for one in wanted for name in _target_names(one)])
+    return prune(self, [name for one in wanted for name in _target_names(one)], feeds)
 
 
 def _target_names(target: Any) -> list[str]:
@@ -184,7 +190,23 @@ def _target_names(target: Any) -> list[str]:
     return [target if isinstance(target, str) else target.name]
 
 
-Program._prune = _prune  # type: ignore[attr-defined]  # (passes stand above the IR)
+def _inference_optimize(self: Program, prune_read_op: bool = True) -> Program:
+    """A copy in which operators run as in inference; by default its readers are left out."""
+    copy = without_readers(self) if prune_read_op else self.clone()
+    copy.inference_mode()
+    return copy
+
+
+def _sync_with_cpp(self: Any) -> None:
+    """Changes nothing: there is no second description of a program or block."""
+
+
+# (Passes stand above the IR.)
+Program._prune = _prune  # type: ignore[attr-defined]
+Program._prune_with_input = _prune_with_input  # type: ignore[attr-defined]
+Program._inference_optimize = _inference_optimize  # type: ignore[attr-defined]
+Program._sync_with_cpp = _sync_with_cpp  # type: ignore[attr-defined]
+Block._sync_with_cpp = _sync_with_cpp  # type: ignore[attr-defined]
 
 
 def get_all_op_protos() -> list[pb.OpProto]:

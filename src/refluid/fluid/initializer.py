@@ -67,6 +67,10 @@ class Initializer:
         """Puts the operator that initialises `param` at the front of `block`, or runs it."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__(param, block)")
 
+    def _compute_fans(self, var: Variable) -> tuple[float, float]:
+        """What initializers of users' own ask for."""
+        return fans(var)
+
 
 class ConstantInitializer(Initializer):
     """Every element is `value`."""

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from refluid.core.former import formerly
-from refluid.fluid.initializer import Initializer
+from refluid.fluid.initializer import ConstantInitializer, Initializer, XavierInitializer
 from refluid.fluid.regularizer import WeightDecayRegularizer
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
@@ -66,6 +66,24 @@ class ParamAttr:
     @staticmethod
     def _to_attr(arg: Any) -> Any:
         return to_attr(arg)
+
+    def _to_kwargs(self, with_initializer: bool = False) -> dict[str, Any]:
+        """What layer helpers of users' own give to `create_parameter`."""
+        return self.parameter_options() | (
+            {"initializer": self.initializer} if with_initializer else {}
+        )
+
+    def _set_default_initializer(self, initializer: Initializer | None) -> None:
+        """The initializer where none was given; ValueError where there is none at all."""
+        if initializer is None and self.initializer is None:
+            raise ValueError("ParamAttr.initializer is not set")
+        self.initializer = self.initializer or initializer
+
+    def _set_default_param_initializer(self) -> None:
+        self._set_default_initializer(XavierInitializer())
+
+    def _set_default_bias_initializer(self) -> None:
+        self._set_default_initializer(ConstantInitializer(0.0))
 
 
 class WeightNormParamAttr(ParamAttr):

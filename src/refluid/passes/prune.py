@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from refluid.analysis.uses import names_read
+from refluid.core.dtypes import VarType
 from refluid.ir.editor import Editor
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -28,4 +29,15 @@ def prune(program: Program, targets: Iterable[str], feeds: Iterable[str] = ()) -
     editor.assign(kept[::-1])
     used = needed | given | {name for op in kept for name in op.output_arg_names}
     editor.forget_variables(block.vars.keys() - used)
+    return copy
+
+
+def without_readers(program: Program) -> Program:
+    """A copy of the program that is fed: readers, and what makes and reads them, are left out."""
+    copy = program.clone()
+    block = copy.global_block()
+    readers = {name for name, var in block.vars.items() if var.type == VarType.READER}
+    editor = Editor(block)
+    editor.keep(lambda op: not readers & set(op.arg_names))
+    editor.forget_variables(readers)
     return copy

@@ -9,7 +9,9 @@ from refluid.porting.old_names import BUILTINS, RENAMED
 
 _METHODS = frozenset({"iteritems", "itervalues", "iterkeys", "has_key"})
 # A file with one of these asks which Python it runs under, or is written for both.
-_BOTH = re.compile(r"\b(six|future|past|PY2|PY3|version_info|python_version)\b|\bsys\.version\b")
+_ASKS = r"\b(PY2|PY3|version_info|python_version)\b|\bsys\.version\b"
+_BOTH = re.compile(rf"\b(six|future|past)\b|{_ASKS}")
+_PRINT_OF_PYTHON3 = re.compile(rf"\bprint_function\b|{_ASKS}")
 
 # `from __future__ import division`, alone or among others.
 _DIVISION = re.compile(r"^\s*from\s+__future__\s+import\b[^#\n]*\bdivision\b", re.MULTILINE)
@@ -18,6 +20,23 @@ _DIVISION = re.compile(r"^\s*from\s+__future__\s+import\b[^#\n]*\bdivision\b", r
 def divides_as_python3(source: str) -> bool:
     """Whether a file of Python 2 asks for Python 3's division."""
     return _DIVISION.search(source) is not None
+
+
+def print_statement(tree: ast.Module, source: str, bound: set[str]) -> int:
+    """The line of `print >> file, ..`, which Python 3 reads as a tuple; 0 where there is none.
+
+    bound: what the file gives a meaning of its own.
+    """
+    if ">>" not in source or "print" in bound or _PRINT_OF_PYTHON3.search(source):
+        return 0
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(
+                value=ast.BinOp(left=ast.Name(id="print"), op=ast.RShift())
+                | ast.Tuple(elts=[ast.BinOp(left=ast.Name(id="print"), op=ast.RShift()), *_])
+            ):
+                return node.lineno
+    return 0
 
 
 def python2_names(tree: ast.Module, source: str, bound: set[str]) -> list[str]:

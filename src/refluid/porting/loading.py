@@ -18,7 +18,7 @@ from typing import Any
 
 from refluid.core.own_frames import is_library
 from refluid.porting import absent
-from refluid.porting.dialect import divides_as_python3, python2_names
+from refluid.porting.dialect import divides_as_python3, print_statement, python2_names
 from refluid.porting.rewriting import bound_names, may_need, rewrite
 
 _LOGGER = logging.getLogger("refluid")
@@ -38,7 +38,7 @@ def compile_old(data: bytes, file: str) -> CodeType | None:
     """
     source = importlib.util.decode_source(data)
     try:
-        tree = _parsed(source, file)
+        tree = _python3(source, file)
     except SyntaxError as error:
         return _compile_python2(source, file, error)
     if not may_need(source):
@@ -69,7 +69,7 @@ def parsed_old(data: bytes, file: str) -> tuple[ast.Module, int | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes that are none: the script's affair
         try:
-            return _parsed(source, file), None
+            return _python3(source, file), None
         except SyntaxError as error:
             tree, _ = _translated(source, file, error)
             return tree, error.lineno or 1
@@ -112,6 +112,20 @@ def _parsed(source: str, file: str) -> ast.Module:
     tree = compile(source, file, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     assert isinstance(tree, ast.Module)
     return tree
+
+
+def _python3(source: str, file: str) -> ast.Module:
+    """The file's tree; SyntaxError also for what Python 3 reads and only Python 2 means."""
+    tree = _parsed(source, file)
+    line = print_statement(tree, source, set(bound_names(tree))) if _can_translate() else 0
+    if line:
+        raise SyntaxError("print >> file is a statement of Python 2", (file, line, 1, None))
+    return tree
+
+
+@functools.cache
+def _can_translate() -> bool:
+    return importlib.util.find_spec("fissix") is not None
 
 
 def _compile(tree: ast.Module, file: str) -> CodeType:

@@ -39,6 +39,15 @@ def numbers_are_refused() -> bool:
     return False
 
 
+def print_plainly() -> None:
+    """`[np.int64(1)]` prints as `[1]`, as before NumPy 2: scripts write such lists into files, and
+    compare their texts."""
+    import numpy as np
+
+    if repr(np.int64(1)) != "1":
+        np.set_printoptions(legacy="1.25")
+
+
 def symbol_of(node: ast.BinOp) -> str:
     """How an operation is spelled, if it is one of those that are looked at; else ""."""
     return _SYMBOLS.get(type(node.op), "")

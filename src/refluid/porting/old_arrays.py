@@ -56,3 +56,18 @@ def from_string(numpy: ModuleType) -> Callable[..., Any]:
         return numpy.frombuffer(data, dtype=dtype, count=count).copy()
 
     return old
+
+
+def places(numpy: ModuleType, name: str) -> Callable[..., Any]:
+    """`numpy.where` and `numpy.nonzero`, which took a single truth for a row of one."""
+    find = getattr(numpy, name)
+
+    def old(condition: Any, *given: Any, **options: Any) -> Any:
+        try:
+            return find(condition, *given, **options)
+        except ValueError:
+            if given or options or numpy.ndim(condition):
+                raise
+            return find([condition])
+
+    return old

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.porting.old_arrays import array, copy, drawing, from_string
+from refluid.porting.old_arrays import array, copy, drawing, from_string, places
 
 _ABC = [
     "Awaitable", "Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable",
@@ -171,8 +171,9 @@ LISTS: dict[str, Any] = {
     "zip": lambda *rows: list(zip(*rows, strict=False)),
     "range": lambda *given: list(range(*given)),
 }
-# Those that gave files whose bytes were text too.
-FILES = dict.fromkeys(("open", "file"), "refluid.porting.python2_files:opened")
+# Those whose bytes were text too.
+_FILES = "refluid.porting.python2_files"
+FILES = {"open": f"{_FILES}:opened", "file": f"{_FILES}:opened", "print": f"{_FILES}:printed"}
 
 # Modules of Python 2, by their present names.
 RENAMED = {
@@ -260,6 +261,8 @@ CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("numpy", "asarray"): lambda numpy: array(numpy, "asarray"),
     ("numpy", "copy"): copy,
     ("numpy", "fromstring"): from_string,
+    ("numpy", "nonzero"): lambda numpy: places(numpy, "nonzero"),
+    ("numpy", "where"): lambda numpy: places(numpy, "where"),
     ("numpy.random", "choice"): lambda random: drawing(random, "choice"),
     ("numpy.random", "permutation"): lambda random: drawing(random, "permutation"),
 }

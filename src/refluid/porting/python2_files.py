@@ -77,6 +77,11 @@ def opened(
     return Python2File(open(name, f"{kept}b", -1 if buffering == 1 else buffering))
 
 
+def printed(*values: Any, **options: Any) -> None:
+    """Python 3's `print`, of bytes as the text that they are."""
+    print(*(_text(one) if isinstance(one, bytes) else one for one in values), **options)
+
+
 def binary_of(file: Any) -> Any:
     """The bytes under a file of text, for what reads and writes bytes."""
     return file.binary if isinstance(file, Python2File) else getattr(file, "buffer", file)

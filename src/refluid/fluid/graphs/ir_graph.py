@@ -60,6 +60,12 @@ class IrGraph:
         """The operators."""
         return {node for node in self.all_nodes() if isinstance(node, IrOpNode)}
 
+    def _find_node_by_name(self, nodes: Iterable[IrNode], node_name: str) -> IrNode:
+        """The one of these nodes that has the name; AssertionError where none has."""
+        found = next((node for node in nodes if node.name() == node_name), None)
+        assert found is not None, f"Cannot find the target node {node_name} in the given nodes"
+        return found
+
     def create_persistable_node(
         self, name: str, var_type: VarType, shape: Iterable[int], var_dtype: Any
     ) -> IrVarNode:

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from refluid.build import op
 from refluid.eager import KeptAttributes
-from refluid.fluid.dygraph.layers import Layer
-from refluid.fluid.dygraph.parts.activated import Activated, FormerNames, several
+from refluid.fluid.dygraph.parts.activated import Activated, Following, FormerNames, several
 from refluid.fluid.dygraph.parts.former import channels, scoped
 from refluid.fluid.initializer import Normal
 
@@ -192,8 +191,19 @@ class Conv3DTranspose(_Transposed):
 
 
 @scoped("pool_size pool_type pool_stride pool_padding global_pooling use_cudnn ceil_mode exclusive")
-class Pool2D(Layer):
+class Pool2D(Following):
     """Maximum or mean over windows of (N, C, H, W), as `fluid.layers.pool2d`."""
+
+    _followed: ClassVar[dict[str, str]] = {
+        "_pool_type": "pooling_type",
+        "_pool_size": "ksize",
+        "_global_pooling": "global_pooling",
+        "_pool_stride": "strides",
+        "_pool_padding": "paddings",
+        "_use_cudnn": "use_cudnn",
+        "_ceil_mode": "ceil_mode",
+        "_exclusive": "exclusive",
+    }
 
     def __init__(
         self,
@@ -213,16 +223,11 @@ class Pool2D(Layer):
         if not isinstance(use_cudnn, bool):
             raise ValueError("use_cudnn should be True or False")
         super().__init__()
-        options = {
-            "pooling_type": pool_type,
-            "ksize": several(pool_size, 2),
-            "global_pooling": global_pooling,
-            "strides": several(pool_stride, 2),
-            "paddings": several(pool_padding, 2),
-            "use_cudnn": use_cudnn,
-            "ceil_mode": ceil_mode,
-            "exclusive": exclusive,
-        }
+        self._pool_type, self._pool_size = pool_type, several(pool_size, 2)
+        self._pool_stride, self._pool_padding = several(pool_stride, 2), several(pool_padding, 2)
+        self._global_pooling, self._ceil_mode = global_pooling, ceil_mode
+        self._use_cudnn, self._exclusive = use_cudnn, exclusive
+        options = {kept: getattr(self, name) for name, kept in self._followed.items()}
         self._options = KeptAttributes(options)
 
     def forward(self, input: Any) -> Any:
