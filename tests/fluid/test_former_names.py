@@ -99,6 +99,18 @@ def test_an_optimizer_goes_on_by_load() -> None:
     np.testing.assert_allclose(weights[3], weights[2], rtol=1e-6)
 
 
+def test_arguments_that_had_other_names() -> None:
+    sizes: Any = {"anchors": [10, 13], "anchor_mask": [0], "class_num": 2}
+    sizes |= {"ignore_thresh": 0.5, "downsample_ratio": 32}
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x, boxes = fluid.data("x", [1, 7, 4, 4]), fluid.data("boxes", [1, 3, 4])
+        labels = fluid.data("labels", [1, 3], "int32")
+        loss = fluid.layers.yolov3_loss(x, gtbox=boxes, gtlabel=labels, **sizes)
+        assert loss.shape == (1,)
+        with pytest.raises(TypeError, match="gt_bok"):
+            fluid.layers.yolov3_loss(x, gt_bok=boxes, gtlabel=labels, **sizes)
+
+
 def test_names_that_moved() -> None:
     assert fluid.layers.tree_conv is fluid.contrib.layers.tree_conv
     assert fluid.layers.detection_map is fluid.layers.detection.detection_map

@@ -1,4 +1,4 @@
-"""Arguments that Fluid 1.4 to 1.7 took and 1.8 doesn't: still taken, and said so once."""
+"""Arguments that Fluid 1.3 to 1.7 took and 1.8 doesn't: still taken, and said so once."""
 
 from __future__ import annotations
 
@@ -30,6 +30,23 @@ def formerly(*names: str, keep: bool = False) -> Callable[[_Function], _Function
             return function(*given, **options)
 
         call.former = names  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
+
+    return around
+
+
+def formerly_called(**names: str) -> Callable[[_Function], _Function]:
+    """A decorator: the function takes arguments by the names that they had, too.
+
+    names: former name -> today's.
+    """
+
+    def around(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def call(*given: Any, **options: Any) -> Any:
+            return function(*given, **{names.get(name, name): options[name] for name in options})
+
+        call.former = tuple(names)  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return around

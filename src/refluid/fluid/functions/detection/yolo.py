@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from refluid.build import op
 from refluid.core.dtypes import VarType
+from refluid.core.former import formerly_called
 from refluid.core.whole import is_whole
 from refluid.ir.variable import Variable
 
 __all__ = ["sigmoid_focal_loss", "yolo_box", "yolov3_loss"]
 
 
+@formerly_called(gtbox="gt_box", gtlabel="gt_label")
 def yolov3_loss(
     x: Variable,
     gt_box: Variable,
