@@ -12,8 +12,10 @@ import torch
 from refluid.kernels.onednn import linear
 
 # The products that are compared, of few rows and of many: rows, inner size and columns; and how
-# often by each kernel. MKL's threads gain little where there are few rows.
-_FEW_ROWS, _PRODUCTS, _TIMES = 32, ((24, 512, 1024), (640, 640, 640)), 6
+# often by each kernel. MKL's threads gain little where there are few rows. Short products and many
+# turns, for others leave all cores alone only for moments: of long ones, six turns took the wrong
+# kernel for good in a fifth of all processes that began beside another one.
+_FEW_ROWS, _PRODUCTS, _TIMES = 32, ((24, 512, 1024), (256, 384, 384)), 32
 # From which ratio on the difference is one of the kernels rather than of the moment: MKL takes
 # twice as long as oneDNN where it doesn't use the 512 bits that the processor has, as long where it
 # does, and with 256 bits between 1 and 1.2 times as long.
