@@ -109,6 +109,8 @@ def test_arguments_that_had_other_names() -> None:
         assert loss.shape == (1,)
         with pytest.raises(TypeError, match="gt_bok"):
             fluid.layers.yolov3_loss(x, gt_bok=boxes, gtlabel=labels, **sizes)
+        with pytest.raises(TypeError, match="gt_box"):
+            fluid.layers.yolov3_loss(x, gt_box=boxes, gtbox=boxes, gtlabel=labels, **sizes)
 
 
 def test_names_that_moved() -> None:

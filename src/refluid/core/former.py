@@ -38,13 +38,14 @@ def formerly(*names: str, keep: bool = False) -> Callable[[_Function], _Function
 def formerly_called(**names: str) -> Callable[[_Function], _Function]:
     """A decorator: the function takes arguments by the names that they had, too.
 
-    names: former name -> today's.
+    names: former name -> today's. TypeError for one that is given by both.
     """
 
     def around(function: _Function) -> _Function:
         @functools.wraps(function)
         def call(*given: Any, **options: Any) -> Any:
-            return function(*given, **{names.get(name, name): options[name] for name in options})
+            renamed = {names[one]: options.pop(one) for one in [*options] if one in names}
+            return function(*given, **renamed, **options)
 
         call.former = tuple(names)  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
