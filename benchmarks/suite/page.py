@@ -29,6 +29,8 @@ def ratio_cell(result: Result, name: str, peer: str) -> str:
         return "fails" if peer in result["failed"] else "–"
     found = entry["ratio"]
     text = f"{found['value']:.2f} ({found['low']:.2f}–{found['high']:.2f})"
+    if not agrees(result, name, peer):
+        text += ", other losses"
     goal = goals_of(name, result.get("half", "")).get(peer)
     return text if goal is None else f"{text} {'✓' if found['value'] >= goal else '✗'}"
 
@@ -112,17 +114,18 @@ def allowed(result: Result, name: str, peer: str) -> float:
 
 
 def own_spread(result: Result) -> float:
-    """Twice what the losses of PyTorch's variants differ by; 0 where there is one alone."""
+    """Twice what the losses of PyTorch's variants differ by; 0 where there is one alone.
+
+    Those that are as far from each other as a quarter of what training moves say nothing of
+    rounding: one of them computes something else.
+    """
     plain = result["peers"].get(EAGER)
+    if plain is None:
+        return 0.0
     others = [result["peers"].get(variant) for variant in ("channels_last", "compile")]
-    return max(
-        (
-            2 * difference(other["theirs"]["losses"], plain["theirs"]["losses"])
-            for other in others
-            if other and plain
-        ),
-        default=0.0,
-    )
+    losses = [other["theirs"]["losses"] for other in others if other]
+    apart = [difference(one, plain["theirs"]["losses"]) for one in losses]
+    return max((2 * far for far in apart if far <= plain["moved"] / 4), default=0.0)
 
 
 def loss_lines(results: Mapping[str, Result]) -> list[str]:

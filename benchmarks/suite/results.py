@@ -51,9 +51,10 @@ class Measured:
 
 
 def difference(losses: Sequence[float], others: Sequence[float]) -> float:
-    """The largest relative difference."""
+    """The largest relative difference; NaN where a loss of either is NaN."""
     pairs = zip(losses, others, strict=True)
-    return max(abs(one - other) / max(abs(other), 1e-12) for one, other in pairs)
+    found = [abs(one - other) / max(abs(other), 1e-12) for one, other in pairs]
+    return math.nan if any(math.isnan(one) for one in found) else max(found)
 
 
 def moved(losses: Sequence[float]) -> float:

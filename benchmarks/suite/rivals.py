@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import select
@@ -169,9 +170,13 @@ def environment(
 ) -> dict[str, str]:
     """Environment variables that set threads, tier and instructions.
 
-    caches: a folder for compiled code.
+    caches: a folder for compiled code. Without one, what is compiled for a narrower processor is
+    kept by itself: torch.compile takes code that it made for another width, and computes garbage.
     """
     found = dict(PROCESSORS[processor])
+    if processor:
+        kept = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}_{processor}"
+        found["TORCHINDUCTOR_CACHE_DIR"] = str(kept)
     if threads:
         found |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         found["FLAGS_paddle_num_threads"] = str(threads)

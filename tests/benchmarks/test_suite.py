@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -102,6 +103,23 @@ def test_differing_losses_are_found() -> None:
     assert page.agrees(good, "mlp", "eager")
     assert not page.agrees(bad, "mlp", "eager")
     assert "OVER" in page.loss_lines({"mlp": bad})[0]
+    assert page.ratio_cell(bad, "mlp", "eager").startswith("2.00 (2.00–2.00), other losses")
+    assert math.isnan(difference([2.0, math.nan, 1.0], [2.0, 1.0, 1.0]))
+    assert not page.agrees(result(2.0, math.nan), "mlp", "eager")
+
+
+@pytest.mark.parametrize("garbage", [3.0, 1e30, math.nan, math.inf])
+def test_a_peer_that_computes_garbage_widens_no_bound(garbage: float) -> None:
+    rounding, broken = result(2.0, 1.02), result(2.0, garbage)
+    for found in (rounding, broken):
+        found["peers"]["compile"] = found["peers"].pop("eager")
+    plain = result(2.0, 1.01)["peers"]["eager"]
+    apart = merged(rounding, {"title": "MLP"}, {"eager": plain}, {})
+    assert page.allowed(apart, "mlp", "eager") == pytest.approx(0.02, rel=0.02)
+    assert page.agrees(apart, "mlp", "eager") and not page.agrees(apart, "mlp", "compile")
+    apart = merged(broken, {"title": "MLP"}, {"eager": plain}, {})
+    assert page.allowed(apart, "mlp", "eager") == WORKLOADS["mlp"].tolerance
+    assert not page.agrees(apart, "mlp", "eager") and not page.agrees(apart, "mlp", "compile")
 
 
 def test_page_shows_ratios_goals_and_failures(tmp_path: Path) -> None:
@@ -207,6 +225,8 @@ def test_less_of_a_processor_is_for_all(name: str) -> None:
     assert "paddle3" not in chosen_peers(parse_options(["--processor", "avx2"]))
     limits = environment(RIVALS["jax"], 1, "auto", None, settings.processor)
     assert limits["XLA_FLAGS"].endswith("=AVX2")
+    assert "TORCHINDUCTOR_CACHE_DIR" in limits
+    assert "TORCHINDUCTOR_CACHE_DIR" not in environment(RIVALS["jax"], 1, "auto", None, "")
     limited = environment(RIVALS[name], 1, "auto", None, settings.processor)
     capability = "import torch; print(torch.backends.cpu.get_cpu_capability())"
     ran = subprocess.run(
