@@ -42,6 +42,7 @@ class Product(NamedTuple):
 
     operator: Any
     arguments: tuple[Any, ...]
+    keywords: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -64,7 +65,8 @@ class Products(DispatchMode):
     ) -> Any:
         product = Product(func, ())
         if product.name in _MATRICES or product.name in _OTHERS:
-            self.found[product._replace(arguments=tuple(map(_described, args)))] += 1
+            keywords = ((name, _described(one)) for name, one in (kwargs or {}).items())
+            self.found[Product(func, tuple(map(_described, args)), tuple(keywords))] += 1
         return func(*args, **(kwargs or {}))
 
 
@@ -76,8 +78,8 @@ def alone(products: Mapping[Product, int]) -> float:
 def ways(product: Product) -> Iterator[Way]:
     """Ways to compute it: as it is, and of a matrix product those of both libraries, with the
     second matrix as it lies and transposed beforehand; without a bias, which isn't arithmetic."""
-    given = [one.made() if isinstance(one, Laid) else one for one in product.arguments]
-    yield partial(product.operator, *given)
+    given = [_made(one) for one in product.arguments]
+    yield partial(product.operator, *given, **{name: _made(one) for name, one in product.keywords})
     if product.name not in _MATRICES:
         return
     left, right = (given[place] for place in _MATRICES[product.name])
@@ -103,6 +105,10 @@ def times(tried: Sequence[Way]) -> list[float]:
             best[place] = min(best[place], time.perf_counter() - begin)
         rounds += 1
     return best
+
+
+def _made(argument: Any) -> Any:
+    return argument.made() if isinstance(argument, Laid) else argument
 
 
 def _described(argument: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from benchmarks.suite.products import Laid, Product, Products, alone, times, ways
@@ -42,6 +44,18 @@ def test_all_ways_compute_the_same() -> None:
             for one in made[1:]:
                 assert isinstance(one, torch.Tensor) and isinstance(made[0], torch.Tensor)
                 torch.testing.assert_close(one if one.shape == (5, 4) else one.t(), made[0])
+
+
+def test_what_is_given_by_name_is_given_again() -> None:
+    a, b, room, bias = torch.rand(5, 3), torch.rand(3, 4), torch.zeros(5, 4), torch.rand(4)
+    with Products() as products:
+        torch.mm(a, b, out=room)
+        torch.addmm(bias, a, b, beta=0.0)
+    (into, *_), (scaled, *_) = (list[Any](ways(one)) for one in products.found)
+    assert into().shape == (5, 4) and scaled().shape == (5, 4)
+    given = [one.keywords for one in products.found]
+    assert given == [(("out", Laid((5, 4), (4, 1), torch.float32)),), (("beta", 0.0),)]
+    assert products.found.total() == 2 and alone(products.found) > 0
 
 
 def test_each_counts_as_often_as_it_runs() -> None:
