@@ -116,3 +116,20 @@ def test_copies_of_what_was_fetched_are_numbers(tmp_path: Path) -> None:
     ran = refluid("run", "loss.py", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "2.5 2.5 2\n" * 4 + "True (1, 2)\n"
+
+
+def test_a_scripts_own_print_options_hold(tmp_path: Path) -> None:
+    """Beside those by which NumPy's numbers in lists print as they did before NumPy 2."""
+    lines = [
+        "import numpy as np, paddle.fluid",
+        "print([np.int64(1), np.float32(0.5)], np.float32([1 / 3]))",
+        "np.set_printoptions(precision=3, threshold=4)",
+        "print([np.int64(1)], np.float32([1 / 3]), np.arange(9))",
+        "with np.printoptions(precision=1): print([np.int64(1)], np.float32([1 / 3]))",
+        "print(np.float32([1 / 3]))",
+    ]
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    ran = refluid("run", "train.py", folder=tmp_path, check=True)
+    first, *others = ran.stdout.splitlines()
+    assert first == "[1, 0.5] [0.33333334]"
+    assert others == ["[1] [0.333] [0 1 2 ... 6 7 8]", "[1] [0.3]", "[0.333]"]
