@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,28 +27,16 @@ from benchmarks.suite.networks.lstm_weights import cell_parts, lod_parts
 from benchmarks.suite.networks.padding import padded
 from benchmarks.suite.peers import how_to_install
 from benchmarks.suite.plot import draw
-from benchmarks.suite.results import Measured, best, difference, merged, moved, pair
+from benchmarks.suite.results import best, difference, merged, moved
 from benchmarks.suite.rivals import RIVALS, RivalFailed, Running, environment
 from benchmarks.suite.sides.pytorch_side import COUNTED
 from benchmarks.suite.sides.side import Options, make
 from benchmarks.suite.worker import FEEDS, read_feeds, write_feeds
 from benchmarks.suite.workloads import WORKLOADS
+from tests.benchmarks.kept import measured, result
 from tests.choices import often
 
 SMALL = ("mlp", "conv", "lstm_lod", "tagger", "seq2seq", "ctr", "deepfm", "ncf", "word2vec")
-
-
-def measured(step: float, losses: list[float]) -> Measured:
-    return Measured({"torch": "1"}, 0.1, 0.2, losses, [[step, step], [2 * step, 2 * step]], 2**20)
-
-
-def result(theirs: float, loss: float = 1.0) -> dict[str, Any]:
-    facts = {"machine": "one", "time": "1"}
-    peer = measured(theirs, [2.0, loss])
-    peer.peak *= 2
-    entry = pair(measured(1.0, [2.0, 1.0]), peer, facts, "auto")
-    head = {"title": "MLP", "batch": 64, "flops": 60, "ceiling": 100.0}
-    return merged({}, head, {"eager": entry}, {"jax": "no room"})
 
 
 def test_feeds_are_the_same_every_time_and_survive_the_file(tmp_path: Path) -> None:
@@ -94,32 +80,6 @@ def test_results_pair_rivals_of_one_run_and_merge() -> None:
     assert later["flops"] == 60 and later["copied"] == 0
     gone = merged(later, {"title": "MLP"}, {}, {"eager": "broke"})
     assert set(gone["peers"]) == {"jax"} and "eager" in gone["failed"]
-
-
-def test_differing_losses_are_found() -> None:
-    assert difference([2.0, 1.1], [2.0, 1.0]) == pytest.approx(0.1)
-    assert moved([2.0, 1.5]) == 0.25
-    good, bad = result(2.0, 1.00001), result(2.0, 1.1)
-    assert page.agrees(good, "mlp", "eager")
-    assert not page.agrees(bad, "mlp", "eager")
-    assert "OVER" in page.loss_lines({"mlp": bad})[0]
-    assert page.ratio_cell(bad, "mlp", "eager").startswith("2.00 (2.00–2.00), other losses")
-    assert math.isnan(difference([2.0, math.nan, 1.0], [2.0, 1.0, 1.0]))
-    assert not page.agrees(result(2.0, math.nan), "mlp", "eager")
-
-
-@pytest.mark.parametrize("garbage", [3.0, 1e30, math.nan, math.inf])
-def test_a_peer_that_computes_garbage_widens_no_bound(garbage: float) -> None:
-    rounding, broken = result(2.0, 1.02), result(2.0, garbage)
-    for found in (rounding, broken):
-        found["peers"]["compile"] = found["peers"].pop("eager")
-    plain = result(2.0, 1.01)["peers"]["eager"]
-    apart = merged(rounding, {"title": "MLP"}, {"eager": plain}, {})
-    assert page.allowed(apart, "mlp", "eager") == pytest.approx(0.02, rel=0.02)
-    assert page.agrees(apart, "mlp", "eager") and not page.agrees(apart, "mlp", "compile")
-    apart = merged(broken, {"title": "MLP"}, {"eager": plain}, {})
-    assert page.allowed(apart, "mlp", "eager") == WORKLOADS["mlp"].tolerance
-    assert not page.agrees(apart, "mlp", "eager") and not page.agrees(apart, "mlp", "compile")
 
 
 def test_page_shows_ratios_goals_and_failures(tmp_path: Path) -> None:
