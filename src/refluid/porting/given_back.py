@@ -9,6 +9,7 @@ import importlib
 import logging
 import operator
 from collections.abc import Callable
+from io import TextIOBase
 from types import ModuleType
 from typing import Any
 
@@ -130,11 +131,15 @@ def of_python2(name: str) -> Any:
     return _present((LISTS | FILES)[name], "builtins")
 
 
-def listed(base: Any, name: str) -> Any:
-    """`base.keys` and the like: of a dictionary of Python 2 they gave lists."""
+def method_of_python2(base: Any, name: str) -> Any:
+    """`base.keys`, `base.encode` and others that gave or took something else in Python 2."""
     found = getattr(base, name)
     if isinstance(base, dict):
         return lambda: list(found())
+    if isinstance(base, str | TextIOBase):
+        from refluid.porting.python2_files import taking_bytes
+
+        return taking_bytes(found, name)
     return found
 
 

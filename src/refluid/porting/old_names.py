@@ -171,7 +171,9 @@ LISTS: dict[str, Any] = {
     "zip": lambda *rows: list(zip(*rows, strict=False)),
     "range": lambda *given: list(range(*given)),
 }
-# Those whose bytes were text too.
+# Methods of dictionaries that gave lists; of text and its files, whose bytes were text too.
+WITH_LISTS, WITH_BYTES = ("keys", "values", "items"), ("encode", "join", "write")
+# Builtins whose bytes were text too.
 _FILES = "refluid.porting.python2_files"
 FILES = {"open": f"{_FILES}:opened", "file": f"{_FILES}:opened", "print": f"{_FILES}:printed"}
 

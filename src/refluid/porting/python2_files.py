@@ -1,9 +1,9 @@
-"""Files as Python 2 opened them: what is read is text where it can be, and else bytes."""
+"""Text and bytes as in Python 2, where both were `str`: of files, of `encode`, and printed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -79,7 +79,106 @@ def opened(
 
 def printed(*values: Any, **options: Any) -> None:
     """Python 3's `print`, of bytes as the text that they are."""
-    print(*(_text(one) if isinstance(one, bytes) else one for one in values), **options)
+    print(*map(_as_text, values), **options)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, Encoded):
+        return value.text
+    return _text(value) if isinstance(value, bytes) else value
+
+
+class Encoded(bytes):
+    """Bytes that `encode` gave, which are text beside text, as a `str` of Python 2 was."""
+
+    encoding: str
+
+    def __new__(cls, data: bytes, encoding: str = "utf-8") -> Encoded:
+        made = super().__new__(cls, data)
+        made.encoding = encoding
+        return made
+
+    @property
+    def text(self) -> str:
+        """What was encoded; with signs in place of parts that are no text."""
+        return self.decode(self.encoding, "replace")
+
+    def given(self, value: Any) -> Any:
+        """An argument, text of which is encoded."""
+        if isinstance(value, str):
+            return value.encode(self.encoding)
+        return type(value)(map(self.given, value)) if isinstance(value, list | tuple) else value
+
+    def made(self, value: Any) -> Any:
+        """A result, whose bytes are as these are."""
+        if isinstance(value, bytes):
+            return Encoded(value, self.encoding)
+        return type(value)(map(self.made, value)) if isinstance(value, list | tuple) else value
+
+    def format(self, *values: Any, **named: Any) -> str:
+        """As `str.format`."""
+        return self.text.format(*values, **named)
+
+    def join(self, parts: Iterable[Any]) -> Any:
+        """As `str.join`, of text and bytes."""
+        return self.made(super().join(self.given(list(parts))))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return super().__repr__()[1:]
+
+    def __format__(self, how: str) -> str:
+        return format(self.text, how)
+
+    def __mod__(self, values: Any) -> Any:
+        return self.text % values
+
+    def __radd__(self, other: Any) -> Any:
+        return self.made(self.given(other) + bytes(self))
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        return self.made(bytes([found]) if isinstance(found, int) else found)
+
+    def __iter__(self) -> Any:
+        return (self[place] for place in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other if isinstance(other, str) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+_BOTH = """
+    __add__ __contains__ __ge__ __gt__ __le__ __lt__ __mul__ __rmul__ capitalize center count
+    endswith find index ljust lower lstrip partition replace rfind rindex rjust rpartition rsplit
+    rstrip split splitlines startswith strip swapcase title upper zfill
+"""
+
+
+def _of_both(name: str) -> Callable[..., Any]:
+    method = getattr(bytes, name)
+    return lambda self, *given: self.made(method(self, *map(self.given, given)))
+
+
+for _name in _BOTH.split():
+    setattr(Encoded, _name, _of_both(_name))
+
+
+def taking_bytes(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """`encode` of a text, whose bytes are text as well; `join` and `write`, which take these."""
+
+    def encode(encoding: str = "utf-8", errors: str = "strict") -> Encoded:
+        return Encoded(method(encoding, errors), encoding)
+
+    if name == "encode":
+        return encode
+    if name == "join":
+        return lambda parts: method(map(_as_text, parts))
+    return lambda text: method(_as_text(text))
 
 
 def binary_of(file: Any) -> Any:

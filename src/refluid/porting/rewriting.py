@@ -15,7 +15,7 @@ what follows may need that, which the old name doesn't give.
 
 and in a file of Python 2:
 map(f, a)                      -> map = of_python2("map") before the first statement
-a.keys()                       -> listed(a, "keys")()
+a.keys()                       -> method_of_python2(a, "keys")()
 a / b                          -> divided(a, b)
 a /= b                         -> a = divided_in_place(a, b)
 
@@ -46,6 +46,8 @@ from refluid.porting.old_names import (
     METHODS,
     MODULES,
     RENAMED,
+    WITH_BYTES,
+    WITH_LISTS,
 )
 
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -54,8 +56,6 @@ _ATTRIBUTES = frozenset(METHODS) | {name for names in MODULES.values() for name 
 _ATTRIBUTES |= {name for _, name in CHANGED}
 _NUMBERS = re.compile(r"\b(int|float)\(|[\"')]\s*%|%\s*\(|\bmath\.\w+\(")
 _CONVERTS = {"int": "whole", "float": "real"}
-# What gave lists.
-_VIEWS = frozenset({"keys", "values", "items"})
 _MODULE_NAMES = {(module, name) for module, names in MODULES.items() for name in names}
 _MODULE_NAMES |= set(CHANGED)
 _WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED, *KEYWORDS}))})\b")
@@ -82,7 +82,8 @@ def rewrite(
 
     lists, files, divides: what is as in Python 2, divides being division of whole numbers.
     """
-    rewriter = _Rewriter(file, lists=lists, divides=divides)
+    methods = {*(WITH_LISTS if lists else ()), *(WITH_BYTES if files else ())}
+    rewriter = _Rewriter(file, methods, divides)
     rewriter.converts = {} if not numbers_are_refused() else _free(tree, _CONVERTS)
     rewriter.numpy = NumpyValues(tree) if NUMBERS_ARE_STRONG else None
     rewriter.visit(tree)
@@ -191,8 +192,8 @@ def _is_formatted(node: ast.BinOp) -> bool:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, file: str, *, lists: bool, divides: bool) -> None:
-        self._file, self._lists, self._divides = file, lists, divides
+    def __init__(self, file: str, methods: set[str], divides: bool) -> None:
+        self._file, self._methods, self._divides = file, methods, divides
         self.changed = False
         self.converts: dict[str, str] = {}
         self.numpy: NumpyValues | None = None
@@ -212,8 +213,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         self.generic_visit(node)
-        if self._lists and node.attr in _VIEWS and isinstance(node.ctx, ast.Load):
-            return self._put(self.call("listed", node.value, node.attr), node)
+        if node.attr in self._methods and isinstance(node.ctx, ast.Load):
+            return self._put(self.call("method_of_python2", node.value, node.attr), node)
         if node.attr not in _ATTRIBUTES or not isinstance(node.ctx, ast.Load):
             return node
         return self._put(self.call("attribute", node.value, node.attr, line=node.lineno), node)

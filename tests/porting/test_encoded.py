@@ -1,0 +1,63 @@
+"""What `encode` gives in files of Python 2: bytes, and text beside other text."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import pickle
+from pathlib import Path
+
+import pytest
+
+from refluid.porting.python2_files import Encoded
+from tests.started import refluid
+
+CAFE = Encoded("caf\u00e9\tau lait".encode(), "utf-8")
+
+SCRIPT = """\
+# -*- coding: utf-8 -*-
+import hashlib, sys
+word = u'caf\\u00e9'
+code = word.encode('utf-8')
+print '%s and %s' % (code, 'tea'), len(code), hashlib.md5(code).hexdigest()[:4]
+print '\\t'.join([code, 'tea', word]), code + '!' + code, '<' + code, '{:>6}'.format(code)
+sys.stdout.write(code + '\\n')
+with open('words', 'w') as file:
+    file.write(code + ' ' + 'tea')
+counts = {'caf\\xc3\\xa9'.decode('latin1') and 'tea': 1, word: 2}
+print counts[code], code == word, 'f' in code, code.split('f')[0], code.upper().endswith('X')
+print word.encode(encoding='gbk').decode('gbk') == word, {'a': 1}.keys(), list('ab'.encode())
+"""
+
+
+def test_bytes_are_text_beside_text(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    ran = refluid("run", "train.py", folder=tmp_path)
+    md5 = hashlib.md5("caf\u00e9".encode()).hexdigest()[:4]
+    assert ran.stdout.splitlines() == [
+        f"caf\u00e9 and tea 5 {md5}",
+        "caf\u00e9\ttea\tcaf\u00e9 caf\u00e9!caf\u00e9 <caf\u00e9   caf\u00e9",
+        "caf\u00e9",
+        "2 True True ca False",
+        "True ['a'] ['a', 'b']",
+    ], ran.stderr
+    assert (tmp_path / "words").read_text(encoding="utf-8") == "caf\u00e9 tea"
+
+
+def test_what_methods_give_is_bytes_and_text_again() -> None:
+    first, second = CAFE.split("\t")
+    assert first == "caf\u00e9" and first == "caf\u00e9".encode() and isinstance(second, Encoded)
+    assert CAFE.partition(b"\t")[2].replace("lait", "th\u00e9").startswith(("x", "au"))
+    assert CAFE[5] == "\t" and CAFE[-1:] == "t" and CAFE[:4].text == "caf\ufffd"
+    assert next(iter(CAFE)) == "c" and len(list(CAFE)) == len(CAFE) == 13
+    assert (
+        CAFE.find("l") == 9
+        and CAFE < "d"
+        and CAFE >= b"caf"
+        and CAFE * 2 == "caf\u00e9\tau lait" * 2
+    )
+    assert second.join(["a", b"b"]) == "aau laitb" and b"<" + second == "<au lait"
+    with pytest.raises(IndexError):
+        CAFE[13]
+    for again in (copy.deepcopy(CAFE), pickle.loads(pickle.dumps(CAFE))):
+        assert again == CAFE and again.encoding == "utf-8"
