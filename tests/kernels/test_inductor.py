@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -25,3 +27,34 @@ def test_an_activated_sum_is_taken_apart_to_the_same_bits() -> None:
         graph = make_fx(torch.func.functionalize(function), table)(x, y)
         assert "_add_relu" not in graph.code
         assert torch.equal(graph(x, y).nan_to_num(7.0), function(x, y).nan_to_num(7.0))
+
+
+def _special(*shape: int) -> torch.Tensor:
+    made = torch.randn(shape)
+    made.view(-1)[:4] = torch.tensor([float("nan"), float("inf"), -0.0, 0.0])
+    return made
+
+
+def test_a_bias_comes_after_the_product_to_the_bits_of_a_sum() -> None:
+    def activated(bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        out = torch.mm(a, b)
+        return add_relu(out, bias, out)
+
+    bias, a, b = _special(9), torch.randn(5, 7), torch.randn(7, 9)
+    wanted = torch.mm(a, b) + bias
+    for layer, expected in ((torch.addmm, wanted), (activated, torch.relu(wanted))):
+        graph = make_fx(torch.func.functionalize(layer), inductor._apart())(bias, a, b)
+        assert "addmm" not in graph.code and "aten.add" not in graph.code
+        assert torch.equal(graph(bias, a, b).nan_to_num(7.0), expected.nan_to_num(7.0))
+
+
+def test_other_sums_with_products_stay_one_call() -> None:
+    def graph(bias: torch.Tensor, kind: torch.dtype = torch.float32, beta: float = 1) -> str:
+        given = bias.to(kind), torch.randn(5, 7).to(kind), torch.randn(7, 9).to(kind)
+        layer = partial(torch.addmm, beta=beta)
+        return make_fx(lambda *all_of_them: layer(*all_of_them), inductor._apart())(*given).code
+
+    assert "addmm" in graph(torch.randn(9), torch.bfloat16)  # would be rounded twice
+    assert "addmm" in graph(torch.randn(9), beta=0.5)
+    assert "addmm" in graph(torch.randn(5, 9))
+    assert "addmm" not in graph(torch.randn(9))

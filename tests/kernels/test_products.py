@@ -90,6 +90,17 @@ def test_autograd_sees_the_product(faster: bool) -> None:
     torch.testing.assert_close(a.grad, b.sum(1).expand(160, 120))
 
 
+@pytest.mark.parametrize("watched", range(3))
+def test_autograd_sees_an_activated_sum(watched: int, faster: bool) -> None:
+    given = [torch.randn(9), torch.randn(5, 7), torch.randn(7, 9)]
+    given[watched].requires_grad_()
+    bias, a, b = given
+    products.affine(bias, a, b, "relu").sum().backward()
+    found, given[watched].grad = given[watched].grad, None
+    torch.relu(torch.mm(a, b) + bias).sum().backward()
+    torch.testing.assert_close(found, given[watched].grad)
+
+
 def test_other_types_are_left_to_torch(faster: bool) -> None:
     a, b = _matrix(160, 120, "plain").double(), _matrix(120, 130, "plain").double()
     assert torch.equal(products.product(a, b), torch.mm(a, b))

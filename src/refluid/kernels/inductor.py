@@ -153,11 +153,30 @@ def _apart() -> Mapping[Any, GraphFunction] | None:
     select, add_relu = part(_TABLE, None), part("torch.ops.aten._add_relu", None)
     if select is None or add_relu is None:
         return None
-    return {**select(), add_relu.Tensor: _sum_and_relu}
+    addmm = torch.ops.aten.addmm.default
+    return {**select(), add_relu.Tensor: _sum_and_relu, addmm: _product_and_sum}
 
 
 def _sum_and_relu(x: Tensor, y: Tensor, *, alpha: float = 1) -> Tensor:
-    return torch.relu(torch.add(x, y, alpha=alpha))
+    biased = _is_bias(y) and alpha == 1
+    return torch.relu(_biased(x, y) if biased else torch.add(x, y, alpha=alpha))
+
+
+def _product_and_sum(bias: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """A product whose bias comes with what follows, in a pass that is there in any case."""
+    if not _is_bias(bias) or beta != 1 or alpha != 1:
+        return NotImplemented
+    return _biased(torch.mm(a, b), bias)
+
+
+def _is_bias(tensor: Tensor) -> bool:
+    """Of bfloat16 a product and a sum would each be rounded."""
+    return tensor.is_cpu and tensor.dim() == 1 and tensor.dtype in (torch.float32, torch.float64)
+
+
+def _biased(x: Tensor, bias: Tensor) -> Tensor:
+    """x + bias to the bit, which TorchInductor doesn't put back into one call with a product."""
+    return torch.sub(x, torch.neg(bias))
 
 
 def in_order() -> GraphFunction:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.kernels.epilogues import ACTIVATE, activate_
+from refluid.kernels.epilogues import ACTIVATE, activate_, add_relu
 from refluid.kernels.onednn import linear
 from refluid.kernels.packed import packed_weights
 from refluid.kernels.processor import CLEARLY, SLIGHTLY, onednn_speed
@@ -94,12 +94,26 @@ def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
             return out if fused == "relu" else activate_(out, activation)
 
         def torchs(a: Tensor, b: Tensor) -> Tensor:
-            return activate_(torch.addmm(bias, a, b), activation)
+            return _torchs_affine(bias, a, b, activation)
 
         return multiply_sized(kind, a, b, ours, torchs)
     if kind in ("narrow", "inner") and flat:
         return activate_(product(a, b).add_(bias), activation)
-    return activate_(torch.addmm(bias, a, b), activation)
+    return _torchs_affine(bias, a, b, activation)
+
+
+def _torchs_affine(bias: Tensor, a: Tensor, b: Tensor, activation: str) -> Tensor:
+    """By torch: the bias with relu in one pass after the product. `addmm` takes a pass more, which
+    writes the bias down for the product to add to."""
+    if activation != "relu" or not a.is_cpu or a.dtype is not torch.float32 or _watched(bias, a, b):
+        return activate_(torch.addmm(bias, a, b), activation)
+    out = torch.mm(a, b)
+    return add_relu(out, bias, out)
+
+
+def _watched(*tensors: Tensor) -> bool:
+    """Whether autograd is to know what is computed of these."""
+    return torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
 
 
 def torchs_affine(activation: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -125,7 +139,7 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return ""
     if a.device.type != "cpu":
         return ""
-    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+    if _watched(a, b):
         return ""
     speed = onednn_speed(rows)
     if speed and 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
