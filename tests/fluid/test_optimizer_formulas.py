@@ -81,6 +81,16 @@ def lamb(param: Array, grad: Array, kept: dict[str, Any]) -> Array:
     return param - RATE * np.linalg.norm(param) / np.linalg.norm(ratio) * ratio
 
 
+def adam_without_mean(param: Array, grad: Array, kept: dict[str, Any]) -> Array:
+    second = _keep(kept, "v", 0.95, grad**2)
+    kept["power"] = kept.get("power", 1.0) * 0.95
+    return param - RATE * np.sqrt(1 - kept["power"]) * grad / (np.sqrt(second) + 1e-4)
+
+
+def descent(param: Array, grad: Array, kept: dict[str, Any]) -> Array:
+    return param - RATE * grad
+
+
 def dpsgd(param: Array, grad: Array, kept: dict[str, Any]) -> Array:
     return param - RATE * grad / max(np.linalg.norm(grad) / 0.3, 1.0)
 
@@ -105,6 +115,9 @@ FORMULAS: dict[str, tuple[Formula, Any, dict[str, Any]]] = {
         {"momentum": 0.9, "lars_coeff": 0.5, "lars_weight_decay": 0.01},
     ),
     "lamb": (lamb, opt.Lamb, BOTH | {"lamb_weight_decay": 0.03}),
+    "adam of GANs": (adam_without_mean, opt.Adam, BOTH | {"beta1": 0.0}),
+    "momentum of nothing": (descent, opt.Momentum, {"momentum": 0.0}),
+    "nesterov of nothing": (descent, opt.Momentum, {"momentum": 0.0, "use_nesterov": True}),
     "dpsgd": (dpsgd, opt.Dpsgd, {"clip": 0.3, "sigma": 0.0}),
 }
 

@@ -145,3 +145,14 @@ def test_constants_may_be_forced_onto_the_host(startup: fluid.Program) -> None:
     with initializer.init_on_cpu():
         fluid.layers.create_global_var([1], 1.0, "float32", persistable=True, name="host")
     assert startup.global_block().ops[0].attr("force_cpu") is True
+
+
+def test_a_global_of_unknown_sizes_is_filled_later(startup: fluid.Program) -> None:
+    """As rewards that a Python function gives: the variable is made before they are counted."""
+    reward = fluid.layers.create_global_var([-1, -1], 2, "float32", name="reward")
+    assert reward.shape == (-1, -1)
+    exe = fluid.Executor(fluid.CPUPlace())
+    assert exe.run(startup, fetch_list=["reward"])[0].tolist() == [[2.0]]
+    fluid.layers.py_func(lambda x: np.array(x) + 1, x=_x(), out=reward)
+    (made,) = exe.run(feed={"x": np.zeros((2, 4), "float32")}, fetch_list=[reward])
+    assert made.tolist() == [[1.0] * 4] * 2

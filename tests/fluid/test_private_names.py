@@ -87,6 +87,17 @@ def test_operators_are_called_by_type() -> None:
             _ = core.ops.nothing
 
 
+def test_variables_for_results_are_given_too() -> None:
+    with fluid.dygraph.guard(fluid.CPUPlace()):
+        x, y = _given(np.arange(6).reshape(2, 3), np.ones((3, 4)))
+        y.stop_gradient = False
+        product = fluid.framework._varbase_creator(dtype=x.dtype, name="product")
+        assert core.ops.matmul(x, y, product, "transpose_X", False) is product
+        assert product.numpy().tolist() == [[3.0] * 4, [12.0] * 4]
+        core.ops.mean(product).backward()
+        assert y.gradient()[:, 0].tolist() == [0.375, 0.625, 0.875]
+
+
 def test_outputs_that_overwrite_inputs_are_given_too() -> None:
     with fluid.dygraph.guard(fluid.CPUPlace()):
         image, scale, bias, mean, variance = _given(

@@ -37,17 +37,18 @@ def test_sgd(layout: str) -> None:
 
 @pytest.mark.parametrize("layouts", ["plain plain plain", "plain turned plain", "last plain plain"])
 @pytest.mark.parametrize("nesterov", [False, True])
-def test_momentum(layouts: str, nesterov: bool) -> None:
+@pytest.mark.parametrize("mu", [0.9, 0.0])
+def test_momentum(layouts: str, nesterov: bool, mu: float) -> None:
     params, grads, velocities = (
         _values(seed, layout) for seed, layout in enumerate(layouts.split())
     )
     old_p, old_g, old_v = map(_copies, (params, grads, velocities))
     optimizer.momentum_many(
-        params, grads, velocities, [torch.full((1,), 0.1)] * 4, mu=0.9, use_nesterov=nesterov
+        params, grads, velocities, [torch.full((1,), 0.1)] * 4, mu=mu, use_nesterov=nesterov
     )
     for i in range(4):
-        velocity = 0.9 * old_v[i] + old_g[i]
-        step = old_g[i] + 0.9 * velocity if nesterov else velocity
+        velocity = mu * old_v[i] + old_g[i]
+        step = old_g[i] + mu * velocity if nesterov else velocity
         torch.testing.assert_close(velocities[i].double(), velocity, rtol=1e-6, atol=1e-6)
         torch.testing.assert_close(params[i].double(), old_p[i] - 0.1 * step, rtol=1e-6, atol=1e-6)
 
@@ -80,3 +81,5 @@ def test_scale_all_rounds_as_a_product() -> None:
     expected = [value * 0.9 for value in values]
     scale_all(values, 0.9)
     assert all(torch.equal(one, other) for one, other in zip(values, expected, strict=True))
+    scale_all(values, 0.0)
+    assert [float(value) for value in values] == [0.0, 0.0]

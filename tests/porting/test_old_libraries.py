@@ -54,6 +54,20 @@ def test_draws_from_rows_of_different_lengths(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_stacks_what_generators_make(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np\n"
+        "from numpy import hstack\n"
+        "assert np.stack((np.ones(2) for _ in range(3)), axis=1).shape == (2, 3)\n"
+        "assert np.vstack(map(np.ones, [2, 2, 2])).shape == (3, 2)\n"
+        "assert hstack(np.ones(i) for i in range(4)).shape == (6,)\n"
+        "assert np.vstack(tup=[[1], [2]]).shape == np.stack(np.ones([2, 1])).shape == (2, 1)\n"
+    )
+    (tmp_path / "train.py").write_text(text)
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_packages_installed_into_a_folder_of_their_own_keep_their_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

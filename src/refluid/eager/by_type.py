@@ -1,9 +1,9 @@
 """`core.ops`: operators that run at once, by type: `core.ops.matmul(x, y, "transpose_Y", True)`.
 
 Inputs come first, in the order of the operator's slots. Then, of outputs that overwrite an input
-the variable, of those of any number how many: `core.ops.split(x, 3, "axis", 1)`. Attributes follow
-as names and values in turn. Given back is the variable of the output, a list of one of any number,
-a tuple of several outputs.
+the variable, of those of any number how many: `core.ops.split(x, 3, "axis", 1)`; or a variable for
+each output: `core.ops.matmul(x, y, out)`. Attributes follow as names and values in turn. Given back
+is the variable of the output, a list of one of any number, a tuple of several outputs.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ def _made(
     ]
     made = {slot.name: inputs.get(definition.mutates.get(slot.name, "")) for slot in slots}
     known = [slot.name for slot in slots if slot.many or slot.name in definition.mutates]
+    if len(given) > len(known):
+        known = [slot.name for slot in slots]
     for name, one in zip(known, given, strict=False):
         made[name] = [None] * one if isinstance(one, int) else one
     return made

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from refluid.build import at_once
+from refluid.build import at_once, backend
 from refluid.core.dtypes import FLOATING, VarType, as_dtype
 from refluid.core.flags import get_flags, set_flags
 from refluid.core.places import (
@@ -111,6 +111,19 @@ def _dygraph_tracer() -> Any:
     if not at_once():
         return None
     return importlib.import_module("refluid.fluid.dygraph.tracer").Tracer()
+
+
+def _varbase_creator(
+    type: VarType = VarType.LOD_TENSOR,
+    name: str | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    persistable: bool | None = None,
+) -> Any:
+    """A variable without value of a network that runs at once, for what an operator gives."""
+    return backend().state(
+        type=type, name=name, shape=shape, dtype=dtype, persistable=bool(persistable)
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -71,3 +71,18 @@ def places(numpy: ModuleType, name: str) -> Callable[..., Any]:
             return find([condition])
 
     return old
+
+
+STACKS = ("stack", "vstack", "hstack", "dstack", "column_stack")
+
+
+def stacking(numpy: ModuleType, name: str) -> Callable[..., Any]:
+    """`numpy.stack` and the like, of arrays that a generator or `map` makes too."""
+    stack = getattr(numpy, name)
+
+    def old(*given: Any, **options: Any) -> Any:
+        if given and not hasattr(given[0], "__getitem__"):
+            given = list(given[0]), *given[1:]
+        return stack(*given, **options)
+
+    return old

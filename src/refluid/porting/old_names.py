@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.porting.old_arrays import array, copy, drawing, from_string, places
+from refluid.porting.old_arrays import STACKS, array, copy, drawing, from_string, places, stacking
 
 _ABC = [
     "Awaitable", "Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable",
@@ -265,6 +265,7 @@ CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("numpy", "fromstring"): from_string,
     ("numpy", "nonzero"): lambda numpy: places(numpy, "nonzero"),
     ("numpy", "where"): lambda numpy: places(numpy, "where"),
+    **{("numpy", name): functools.partial(stacking, name=name) for name in STACKS},
     ("numpy.random", "choice"): lambda random: drawing(random, "choice"),
     ("numpy.random", "permutation"): lambda random: drawing(random, "permutation"),
 }

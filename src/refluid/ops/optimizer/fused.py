@@ -93,15 +93,19 @@ def descend(
 ) -> None:
     """`param -= rate * grad`, or with velocities the momentum update."""
     used, slopes = _laid_out_as(params, velocities, grads)
+    if used and mu == 0.0:  # torch's kernel takes no velocities then
+        lists.mul_(used, mu)
+        lists.add_(used, slopes)
+        slopes = used
     fused.sgd_(
         params,
         slopes,
-        used,
+        [] if slopes is used else used,
         weight_decay=0.0,
         momentum=mu,
         lr=rate,
         dampening=0.0,
-        nesterov=nesterov,
+        nesterov=nesterov and mu != 0.0,
         maximize=False,
         is_first_step=False,
     )
@@ -168,7 +172,7 @@ def scale_all(values: Tensors, factor: float) -> None:
 
     On the CPU as the velocity of an update by nothing, which costs a sixth of multiplying each.
     """
-    if values[0].device.type != "cpu":
+    if values[0].device.type != "cpu" or factor == 0.0:
         lists.mul_(values, factor)
         return
     zero = _constant(0.0, values[0].dtype, values[0].device)

@@ -95,6 +95,8 @@ def momentum_steady(kept: Kept, *, mu: float, use_nesterov: bool = False) -> Ste
 def _descent(
     params: Tensors, velocities: Tensors, mu: float, *, nesterov: bool
 ) -> SteadyStep | None:
+    if velocities and mu == 0.0:  # torch's kernel takes none then
+        return None
     if not are_alike(params, *([velocities] if velocities else [])):
         return None
     slopes, options = Slopes(params), {"maximize": False, "is_first_step": False}

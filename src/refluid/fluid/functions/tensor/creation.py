@@ -53,16 +53,21 @@ def create_global_var(
     force_cpu: bool = False,
     name: str | None = None,
 ) -> Variable:
-    """A variable of the global block that the startup program fills with `value`."""
+    """A variable of the global block that the startup program fills with `value`.
+
+    shape: sizes below 0 aren't known before something else is put into it; it begins with 1 there.
+    """
     helper = LayerHelper("global_var")
     var = helper.create_global_variable(
         dtype=as_dtype(dtype),
-        shape=list(shape),
+        shape=[1 if size < 0 else size for size in shape],
         persistable=persistable,
         name=name,
         stop_gradient=True,
     )
     helper.set_variable_initializer(var, Constant(float(value), force_cpu))
+    if any(size < 0 for size in shape):
+        var.shape = shape
     return var
 
 
