@@ -59,6 +59,11 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "alignment": (lambda: L.resize_bilinear(_image(), [2, 2], align_mode=3), ValueError, "0 or 1"),
     "groups": (lambda: L.conv2d(_image(), 4, 3, groups=4), ValueError, "groups=4 must divide"),
     "layout": (lambda: L.conv2d(_image(), 4, 3, data_format="CHW"), ValueError, "data_format"),
+    "half of a size": (lambda: L.conv2d(_image(), 4, 3, padding=1.0), TypeError, "padding .* 1.0"),
+    "half a window": (lambda: L.pool2d(_image(), 2.0), TypeError, "pool_size .* not 2.0"),
+    "half of a window": (lambda: L.im2sequence(_image(), 2, 1.0), TypeError, "stride .* not 1.0"),
+    "half of a border": (lambda: L.unfold(_image(), 3, 1, 1.0), TypeError, "paddings .* not 1.0"),
+    "half of a layer": (lambda: fluid.dygraph.Conv2D(1, 4, 3, padding=1.0), TypeError, "a // b"),
     "padding word": (lambda: L.conv2d(_image(), 4, 3, padding="ALL"), ValueError, "SAME"),
     "padded batch": (
         lambda: L.conv2d(_image(), 4, 3, padding=[[1, 1], [0, 0], [1, 1], [1, 1]]),

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from refluid.build import op
+from refluid.core.whole import elements, is_whole
 from refluid.eager import KeptAttributes, ParamBase
 from refluid.fluid.dygraph.layers import Layer
 
 
-def several(value: int | Sequence[int], count: int) -> list[int]:
+def several(value: int | Sequence[int], count: int, what: str) -> list[int]:
     """A size for each dimension, of one for all or of as many."""
-    return [value] * count if isinstance(value, int) else list(value)
+    return [value] * count if is_whole(value) else elements(value, what)
 
 
 class Following(Layer):

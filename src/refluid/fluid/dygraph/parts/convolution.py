@@ -58,13 +58,14 @@ class _Convolution(FormerNames, Activated):
         self._groups = 1 if groups is None else groups
         if num_channels % self._groups:
             raise ValueError("num_channels must be divisible by groups.")
-        sizes = several(filter_size, self.rank)
+        sizes = several(filter_size, self.rank, "filter_size")
         # Fluid's names, which layers made of these read.
         self._num_channels, self._num_filters = num_channels, num_filters
         self._filter_size, self._use_cudnn = filter_size, use_cudnn
         self._param_attr, self._bias_attr = param_attr, bias_attr
-        self._stride, self._padding = several(stride, self.rank), several(padding, self.rank)
-        self._dilation = several(dilation, self.rank)
+        self._stride = several(stride, self.rank, "stride")
+        self._padding = several(padding, self.rank, "padding")
+        self._dilation = several(dilation, self.rank, "dilation")
         options = {
             "strides": self._stride,
             "paddings": self._padding,
@@ -147,7 +148,7 @@ class Conv2DTranspose(_Transposed):
             *(num_channels, num_filters, filter_size, stride, padding, dilation, groups),
             *(param_attr, bias_attr, use_cudnn, act, dtype),
         )
-        self._output_size = [] if output_size is None else several(output_size, 2)
+        self._output_size = [] if output_size is None else several(output_size, 2, "output_size")
 
     @property
     def _op_type(self) -> str:
@@ -223,8 +224,9 @@ class Pool2D(Following):
         if not isinstance(use_cudnn, bool):
             raise ValueError("use_cudnn should be True or False")
         super().__init__()
-        self._pool_type, self._pool_size = pool_type, several(pool_size, 2)
-        self._pool_stride, self._pool_padding = several(pool_stride, 2), several(pool_padding, 2)
+        self._pool_type, self._pool_size = pool_type, several(pool_size, 2, "pool_size")
+        self._pool_stride = several(pool_stride, 2, "pool_stride")
+        self._pool_padding = several(pool_padding, 2, "pool_padding")
         self._global_pooling, self._ceil_mode = global_pooling, ceil_mode
         self._use_cudnn, self._exclusive = use_cudnn, exclusive
         options = {kept: getattr(self, name) for name, kept in self._followed.items()}

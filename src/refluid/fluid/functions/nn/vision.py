@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
-from refluid.core.whole import is_whole
+from refluid.core.whole import elements, is_whole
 from refluid.fluid.functions.nn.windows import per_dimension
 from refluid.ir.variable import Variable
 
@@ -75,7 +75,7 @@ def unfold(
 
     paddings: one number, (height, width), or (top, left, bottom, right).
     """
-    around = [paddings] * 4 if is_whole(paddings) else list(paddings)
+    around = [paddings] * 4 if is_whole(paddings) else elements(paddings, "unfold: paddings")
     around = around * 2 if len(around) == 2 else around
     if len(around) != 4:
         raise ValueError(f"unfold: paddings must be one, 2 or 4 numbers, not {paddings!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.core.whole import is_whole
+from refluid.core.whole import elements, is_whole
 
 Padding = int | str | Sequence[int] | Sequence[Sequence[int]]
 CHANNEL_FIRST = {4: "NCHW", 5: "NCDHW"}
@@ -14,7 +14,7 @@ CHANNEL_LAST = {4: "NHWC", 5: "NDHWC"}
 
 def per_dimension(value: int | Sequence[int], count: int, what: str) -> list[int]:
     """One int per spatial dimension. ValueError for another number, TypeError for no ints."""
-    values = [value] * count if is_whole(value) else list(value)
+    values = [value] * count if is_whole(value) else elements(value, what)
     if len(values) != count:
         raise ValueError(f"{what} must be an int or {count} of them, not {value!r}")
     if not all(is_whole(one) for one in values):
@@ -59,6 +59,7 @@ def _pairs(
 ) -> list[tuple[int, int]]:
     if is_whole(padding):
         return [(padding, padding)] * count
+    padding = elements(padding, f"{where}: padding")
     if len(padding) == count + 2 and all(isinstance(one, list | tuple) for one in padding):
         spatial = slice(1, -1) if channel_last else slice(2, None)
         outer = (padding[0], padding[-1 if channel_last else 1])

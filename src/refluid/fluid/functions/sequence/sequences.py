@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from refluid.build import op
-from refluid.core.whole import is_whole
+from refluid.core.whole import elements, is_whole
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
 
@@ -42,8 +42,8 @@ def _with_level(name: str, x: Variable, level: Any, attrs: dict[str, Any]) -> Va
     return op("lod_reset", inputs, attrs, layer=name)
 
 
-def _pair(size: int | Sequence[int]) -> list[int]:
-    return [size, size] if is_whole(size) else list(size)
+def _pair(size: int | Sequence[int], what: str) -> list[int]:
+    return [size, size] if is_whole(size) else elements(size, f"im2sequence: {what}")
 
 
 def im2sequence(
@@ -61,16 +61,16 @@ def im2sequence(
     images' heights and widths before they were scaled down by `out_stride`; windows beyond them
     are left out.
     """
-    pads = _pair(padding)
+    pads = _pair(padding, "padding")
     inputs = {"X": input}
     attrs = {
-        "kernels": _pair(filter_size),
-        "strides": _pair(stride),
+        "kernels": _pair(filter_size, "filter_size"),
+        "strides": _pair(stride, "stride"),
         "paddings": pads * 2 if len(pads) == 2 else pads,
     }
     if input_image_size is not None:
         inputs["Y"] = input_image_size
-        attrs["out_stride"] = _pair(out_stride)
+        attrs["out_stride"] = _pair(out_stride, "out_stride")
     return op("im2sequence", inputs, attrs, name=name)
 
 
