@@ -104,6 +104,17 @@ def cells(rois: Tensor, shape: torch.Size, corner: Callable[..., Any]) -> Any:
             yield number, i, j, tuple(spans)
 
 
+@pytest.mark.parametrize(
+    ("broken", "corner"), [*((math.nan, n) for n in range(4)), (math.inf, 2), (-math.inf, 1)]
+)
+def test_regions_that_are_no_numbers(broken: float, corner: int) -> None:
+    rois = some_rois()
+    rois[3, corner] = broken
+    for ratio in (-1, 2):
+        with pytest.raises(ValueError, match="corners of ROIs are NaN or infinite"):
+            body("roi_align")(numbers(3, 2, 7, 6), rois, sampling_ratio=ratio, lod_ROIs=LOD)
+
+
 def test_roi_pool_and_its_gradient() -> None:
     def corner(roi: list[float]) -> Any:
         x1, y1, x2, y2 = (rounded(value * SCALE) for value in roi)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,7 +18,7 @@ def _sampled(start: Tensor, extent: Tensor, bins: int, ratio: int, size: int) ->
     """Weights of the pixels along one axis: bilinear ones, averaged over a bin's samples."""
     step = shared_out(extent, bins)
     count = torch.full_like(step, ratio) if ratio > 0 else torch.ceil(step)
-    most = int(count.max()) if count.numel() else 1
+    most = _largest(count) if count.numel() else 1
     sample = torch.arange(most, device=start.device, dtype=start.dtype)
     grid = torch.arange(bins, device=start.device, dtype=start.dtype)
     at = start[:, None, None] + grid[:, None] * step[:, None, None]
@@ -25,12 +27,19 @@ def _sampled(start: Tensor, extent: Tensor, bins: int, ratio: int, size: int) ->
     inside = real & (at >= -1) & (at <= size)
     at = torch.where(real, at, at[..., :1]).clamp(0, size - 1)
     low, high = at.amin(-1).floor(), at.amax(-1).floor()
-    reach = int((high - low).max()) + 2 if low.numel() else 1
+    reach = _largest(high - low) + 2 if low.numel() else 1
     pixels = low[..., None] + torch.arange(reach, device=start.device, dtype=start.dtype)
     share = (1 - (pixels[..., None] - at[:, :, None, :]).abs()).clamp(min=0)
     weight = (share * inside[:, :, None, :]).sum(-1) / count[:, None, None]
     beyond = pixels > size - 1
     return Taps(pixels.clamp(max=size - 1).long(), weight.masked_fill(beyond, 0))
+
+
+def _largest(numbers: Tensor) -> int:
+    found = float(numbers.max())
+    if not math.isfinite(found):
+        raise ValueError("corners of ROIs are NaN or infinite: what computed them has diverged")
+    return int(found)
 
 
 def means_of_samples(
