@@ -68,7 +68,7 @@ def set_gradient_clip(
     program = default_main_program() if program is None else program
     if any(op.role == OpRole.OPTIMIZE for op in program.global_block().ops):
         warnings.warn(
-            "'minimize' has been called before: this 'set_gradient_clip' is for the next one alone; "
+            "'minimize' has been called before: this 'set_gradient_clip' is for the next one; "
             "call it before 'minimize'",
             stacklevel=2,
         )
