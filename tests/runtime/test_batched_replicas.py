@@ -1,5 +1,6 @@
 """Replicas that run as one step of one thread compute what they compute in threads of their own."""
 
+import linecache
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -68,6 +69,25 @@ def test_three_replicas(in_threads) -> None:
     run = Training(mlp, "adam", 3)
     agree(run.steps(), expected)
     assert run.batched
+
+
+def test_a_sum_and_its_relu_are_one_call_for_all(in_threads) -> None:
+    def deep() -> Any:
+        hidden = layers.fc(fluid.data("x", [None, 6]), 8, act="relu")
+        return layers.fc(layers.fc(hidden, 7, act="relu"), 5)
+
+    def fused() -> fluid.BuildStrategy:
+        strategy = fluid.BuildStrategy()
+        strategy.fuse_elewise_add_act_ops = True
+        return strategy
+
+    _, expected = in_threads(deep, strategy=fused())
+    run = Training(deep, strategy=fused())
+    agree(run.steps(), expected)
+    assert run.batched
+    sources = [one for name, one in [*linecache.cache.items()] if "refluid batched" in name]
+    texts = ["".join(one[2]) for one in sources if len(one) == 4]
+    assert 2 in [text.count("_add_relu_kernel(") for text in texts]  # 4 were one for each replica
 
 
 def test_batches_that_do_not_part_evenly_run_in_threads(in_threads) -> None:

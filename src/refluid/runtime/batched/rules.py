@@ -22,9 +22,10 @@ CallRule = Callable[[BatchedValues, Kernel], Tree | None]
 RULES: dict[str, CallRule] = {}
 SUMMED: dict[str, CallRule] = {}
 # What torch's table of what is done to each element lacks.
-_ELEMENTWISE = frozenset(
-    {"zeros_like", "ones_like", "full_like", "_to_copy", "copy_", "fill_", "zero_", "masked_fill"}
-)
+_TAGLESS = """
+    zeros_like ones_like full_like _to_copy copy_ fill_ zero_ masked_fill _add_relu
+"""
+_ELEMENTWISE = frozenset(_TAGLESS.split())
 
 
 def rule(*names: str, table: dict[str, CallRule] = RULES) -> Callable[[CallRule], CallRule]:
