@@ -63,9 +63,9 @@ class Products(DispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        product = Product(func, ())
-        if product.name in _MATRICES or product.name in _OTHERS:
-            keywords = ((name, _described(one)) for name, one in (kwargs or {}).items())
+        name = name_of(func)
+        if name in _MATRICES or name in _OTHERS:
+            keywords = ((key, _described(one)) for key, one in (kwargs or {}).items())
             self.found[Product(func, tuple(map(_described, args)), tuple(keywords))] += 1
         return func(*args, **(kwargs or {}))
 

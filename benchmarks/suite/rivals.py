@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import select
@@ -175,7 +174,7 @@ def environment(
     """
     found = dict(PROCESSORS[processor])
     if processor:
-        kept = Path(tempfile.gettempdir()) / f"torchinductor_{getpass.getuser()}_{processor}"
+        kept = Path(tempfile.gettempdir()) / f"torchinductor_{os.getuid()}_{processor}"
         found["TORCHINDUCTOR_CACHE_DIR"] = str(kept)
     if threads:
         found |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))

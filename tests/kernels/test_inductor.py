@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from random import Random
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -40,12 +41,15 @@ def test_a_bias_comes_after_the_product_to_the_bits_of_a_sum() -> None:
         out = torch.mm(a, b)
         return add_relu(out, bias, out)
 
-    bias, a, b = _special(9), torch.randn(5, 7), torch.randn(7, 9)
-    wanted = torch.mm(a, b) + bias
-    for layer, expected in ((torch.addmm, wanted), (activated, torch.relu(wanted))):
-        graph = make_fx(torch.func.functionalize(layer), inductor._apart())(bias, a, b)
-        assert "addmm" not in graph.code and "aten.add" not in graph.code
-        assert torch.equal(graph(bias, a, b).nan_to_num(7.0), expected.nan_to_num(7.0))
+    random = Random(3)
+    for _ in range(12):
+        rows, inner, columns = random.randint(1, 70), random.randint(1, 90), random.randint(4, 90)
+        bias, a, b = _special(columns), torch.randn(rows, inner), torch.randn(inner, columns)
+        wanted = torch.mm(a, b) + bias
+        for layer, expected in ((torch.addmm, wanted), (activated, torch.relu(wanted))):
+            graph = make_fx(torch.func.functionalize(layer), inductor._apart())(bias, a, b)
+            assert "addmm" not in graph.code and "aten.add" not in graph.code
+            assert torch.equal(graph(bias, a, b).nan_to_num(7.0), expected.nan_to_num(7.0))
 
 
 def test_other_sums_with_products_stay_one_call() -> None:

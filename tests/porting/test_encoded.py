@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,32 @@ def test_bytes_are_text_beside_text(tmp_path: Path) -> None:
         "True ['a'] ['a', 'b']",
     ], ran.stderr
     assert (tmp_path / "words").read_text(encoding="utf-8") == "caf\u00e9 tea"
+
+
+OWN = """\
+import io
+class Settings(dict):
+    def write(self, name, more): return name + more
+    def join(self, other): return sorted(set(self) | set(other))
+class Tee(io.StringIO):
+    def items(self, *given): return given
+class Wrapped:
+    def encode(self, text, add): return text + add
+settings, tee = Settings(a=1), Tee()
+print settings.write('to', 'file'), settings.join({'b': 2}), settings.keys(), tee.items(1, 2)
+tee.write('caf'.encode('utf-8'))
+print tee.getvalue(), Wrapped().encode('x', add='y')
+"""
+
+
+def test_methods_of_ones_own_are_called_as_they_are(tmp_path: Path) -> None:
+    parsed = re.sub(r"^print (.*)$", r"print(\1)", OWN, flags=re.MULTILINE)
+    for name, text in ("translated.py", OWN), ("parsed.py", f"{parsed}xrange(2)\n"):
+        (tmp_path / name).write_text(text)
+        ran = refluid("run", name, folder=tmp_path)
+        first, second = ran.stdout.splitlines()[:2]
+        assert first == "tofile ['a', 'b'] ['a'] (1, 2)", ran.stderr
+        assert second == "caf xy", ran.stderr
 
 
 def test_what_methods_give_is_bytes_and_text_again() -> None:

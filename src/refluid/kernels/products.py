@@ -94,15 +94,15 @@ def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
             return out if fused == "relu" else activate_(out, activation)
 
         def torchs(a: Tensor, b: Tensor) -> Tensor:
-            return _torchs_affine(bias, a, b, activation)
+            return _affine_by_torch(bias, a, b, activation)
 
         return multiply_sized(kind, a, b, ours, torchs)
     if kind in ("narrow", "inner") and flat:
         return activate_(product(a, b).add_(bias), activation)
-    return _torchs_affine(bias, a, b, activation)
+    return _affine_by_torch(bias, a, b, activation)
 
 
-def _torchs_affine(bias: Tensor, a: Tensor, b: Tensor, activation: str) -> Tensor:
+def _affine_by_torch(bias: Tensor, a: Tensor, b: Tensor, activation: str) -> Tensor:
     """By torch: the bias with relu in one pass after the product. `addmm` takes a pass more, which
     writes the bias down for the product to add to."""
     if activation != "relu" or not a.is_cpu or a.dtype is not torch.float32 or _watched(bias, a, b):

@@ -25,6 +25,7 @@ from refluid.porting.old_names import (
     METHODS,
     MODULES,
     RENAMED,
+    WITH_LISTS,
 )
 
 _LOGGER = logging.getLogger("refluid")
@@ -134,9 +135,9 @@ def of_python2(name: str) -> Any:
 def method_of_python2(base: Any, name: str) -> Any:
     """`base.keys`, `base.encode` and others that gave or took something else in Python 2."""
     found = getattr(base, name)
-    if isinstance(base, dict):
-        return lambda: list(found())
-    if isinstance(base, str | TextIOBase):
+    if name in WITH_LISTS:
+        return (lambda: list(found())) if isinstance(base, dict) else found
+    if isinstance(base, TextIOBase if name == "write" else str):
         from refluid.porting.python2_files import taking_bytes
 
         return taking_bytes(found, name)
