@@ -44,9 +44,13 @@ ALLOWED: list[tuple[str, str, str]] = [
     ("passes/sharding.py", "shard_reduce shard_spread", INSERTED),
     ("passes/time_steps/__init__.py", "recurrent", PATTERN),
     ("passes/time_steps/hoisting.py", "mul", INSERTED),
-    ("passes/time_steps/joined.py", "concat mul mul_grad slice sum", INSERTED),
+    ("passes/time_steps/joined.py", "concat concat_grad mul mul_grad slice sum", INSERTED),
     ("passes/time_steps/loop.py", "recurrent recurrent_grad", PATTERN),
-    ("passes/time_steps/sinking.py", "elementwise_add mul_grad reduce_sum", INSERTED),
+    (
+        "passes/time_steps/sinking.py",
+        "elementwise_add mul_grad reduce_sum squeeze sum transpose",
+        INSERTED,
+    ),
     (
         "runtime/control.py",
         "conditional_block conditional_block_grad conditional_block_infer lod_array_length "

@@ -2,7 +2,8 @@
 
 What a time step of `recurrent` computes without the states is computed for all steps at once,
 before the loop; gradients of weights, and what leads back to the inputs, after the loop of the
-gradients. The loop is left with the chain from one state to the next.
+gradients. So are those of the matrices that attention multiplies each step's vectors by: the
+vectors of all steps are one matrix. The loop is left with the chain from one state to the next.
 
 A product with joined inputs, as `LSTMCell` has it, is split first: [x, h]·W = x·W₁ + h·W₂.
 """
