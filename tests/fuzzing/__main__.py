@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="of the first program; the next has the next")
     parser.add_argument("--only", default="", choices=["", *KINDS], help="programs fed so")
     parser.add_argument("--without", nargs="*", default=[], help="layers that are not drawn")
+    parser.add_argument("--compiled", action="store_true", help="compiled, beside interpreted")
     parser.add_argument("--shrink", action="store_true", help="make what is found smaller")
     parser.add_argument("--layers", action="store_true", help="say how often each layer was used")
     asked = parser.parse_args()
@@ -34,7 +35,13 @@ def main() -> int:
         del rows()[name]
     print(f"first seed {seed}", flush=True)
     began = time.monotonic()
-    tally = fuzz(iter(count), seconds=asked.seconds, only=asked.only, starting=_starting)
+    tally = fuzz(
+        iter(count),
+        seconds=asked.seconds,
+        only=asked.only,
+        compiled=asked.compiled,
+        starting=_starting,
+    )
     spent = time.monotonic() - began
     print(
         f"{tally.programs} programs, {tally.steps} steps, {len(tally.findings)} findings in "

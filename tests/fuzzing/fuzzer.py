@@ -33,7 +33,8 @@ class Finding:
                 *(f"    {one}" for one in self.differences[:5]),
                 f"  layers {built.used}, loss {built.loss}, fetches {built.fetches}",
                 f"  steps {sizes}",
-                f"  again: python -m tests.fuzzing --seed {self.spec.seed} --programs 1",
+                f"  again: python -m tests.fuzzing --seed {self.spec.seed} --programs 1"
+                + " --compiled" * self.comparison.way.at_once,
             ]
         )
 
@@ -51,10 +52,10 @@ class Tally:
     findings: list[Finding] = field(default_factory=list)
 
 
-def judged(spec: Spec, tally: Tally | None = None) -> Iterator[Finding]:
-    """Runs one program in all its ways."""
+def judged(spec: Spec, tally: Tally | None = None, *, compiled: bool = False) -> Iterator[Finding]:
+    """Runs one program in all its ways, or compiled."""
     built = build(spec)
-    chosen = list(comparisons(spec, built))
+    chosen = list(comparisons(spec, built, compiled=compiled))
     start = initial(built)
     for comparison, different in found_by(spec, built, start, chosen):
         yield Finding(spec, comparison, different)
@@ -73,6 +74,7 @@ def fuzz(
     *,
     seconds: float = float("inf"),
     only: str = "",
+    compiled: bool = False,
     tell: Tell = print,
     starting: Tell = lambda text: None,
 ) -> Tally:
@@ -82,7 +84,7 @@ def fuzz(
         if time.monotonic() >= end:
             break
         starting(str(seed))
-        for finding in judged(draw_spec(seed, only), tally):
+        for finding in judged(draw_spec(seed, only), tally, compiled=compiled):
             tally.findings.append(finding)
             tell(finding.text)
     return tally
@@ -98,9 +100,9 @@ def shrunk(finding: Finding, patience: int = 60) -> Finding:
             tries += 1
             if tries > patience:
                 break
-            same = [
-                f for f in judged(smaller) if f.comparison.way.name == finding.comparison.way.name
-            ]
+            way = finding.comparison.way
+            found = judged(smaller, compiled=way.at_once)
+            same = [one for one in found if one.comparison.way.name == way.name]
             if same:
                 finding, again = same[0], True
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from refluid.core import flags
 from refluid.core.random import RandomSource
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor
+from refluid.runtime.recorded.trial import compiling_at_once
 from tests.fuzzing.programs import Built, Spec, feed_of
 
 State = dict[str, Any]
@@ -25,7 +27,8 @@ class Way:
 
     flags: set meanwhile. compiled: what is run instead of the program, made from it. places: how
     many replicas; each is fed all of a step's feed (`copies`), or its part. nudged: by how much of
-    itself every number that goes in is changed, with a seed.
+    itself every number that goes in is changed, with a seed. at_once: what is to be compiled is
+    compiled where it comes up, not in the background.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Way:
     copies: bool = False
     nudged: tuple[float, int] | None = None
     reader: bool = False
+    at_once: bool = False
 
 
 @dataclass
@@ -83,7 +87,7 @@ def run_fed(
     for name, value in start.items():
         scope.var(name).get_tensor().set(_nudge(value, way), fluid.CPUPlace())
     RandomSource(torch.device("cpu"))(0).manual_seed(seed)
-    with flags.override(way.flags):
+    with flags.override(way.flags), compiling_at_once() if way.at_once else nullcontext():
         program = way.compiled(built) if way.compiled else built.main
         if way.reader:
             feeds = _loaded(built, list(feeds))

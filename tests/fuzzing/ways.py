@@ -14,6 +14,7 @@ from tests.fuzzing.running import State, Trace, Way, run
 from tests.fuzzing.table import rows
 
 TIER, REPLICAS = "FLAGS_refluid_tier", "FLAGS_refluid_replicas"
+COMPILED = Way("compiled", {TIER: "compiled"}, at_once=True)
 ORACLE = Way("interpreted", {TIER: "interpreted"})
 # Compiled steps take seconds to be made, merged batches are other training.
 _FIXED = {"build_cinn_pass": False, "enable_auto_fusion": False, "num_iteration_per_run": 1}
@@ -36,8 +37,15 @@ class Comparison:
     parts: int = 1
 
 
-def comparisons(spec: Spec, built: Built) -> Iterator[Comparison]:
-    """Always recorded steps against interpreted ones; some others by the program's seed."""
+def comparisons(spec: Spec, built: Built, *, compiled: bool = False) -> Iterator[Comparison]:
+    """Always recorded steps against interpreted ones; some others by the program's seed.
+
+    compiled: compiled ones instead, which take seconds to be made.
+    """
+    if compiled:
+        if is_smooth(spec, built):
+            yield Comparison(COMPILED, exact=False, refuses=False)
+        return
     yield Comparison(Way("recorded", {TIER: "recorded"}))
     yield Comparison(Way("auto", {TIER: "auto"}))
     draw = Random(spec.seed + 2)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from random import Random
 
+import pytest
 import torch
+from torch.fx import Graph, GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from refluid.kernels import inductor
@@ -62,3 +65,29 @@ def test_other_sums_with_products_stay_one_call() -> None:
     assert "addmm" in graph(torch.randn(9), beta=0.5)
     assert "addmm" in graph(torch.randn(5, 9))
     assert "addmm" not in graph(torch.randn(9))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_gives_a_list_is_called_by_python(count: int) -> None:
+    """By C++ a list of one ends the process. Enough else is computed for C++ to be chosen."""
+    graph = Graph()
+    values = [graph.placeholder(f"x{n}") for n in range(count)]
+    for _ in range(inductor._MANY):
+        values = [graph.call_function(torch.ops.aten.add.Tensor, (one, 1.0)) for one in values]
+    norms = graph.call_function(torch.ops.aten._foreach_norm.Scalar, (values, 2))
+    graph.output(tuple(graph.call_function(operator.getitem, (norms, n)) for n in range(count)))
+    module = GraphModule(torch.nn.Module(), graph)
+    assert inductor._gives_list(norms.target)
+    given = [*torch.randn(count, 3, 4)]
+    for ours, its in zip(
+        inductor.compile_graph(module, given)(*given), module(*given), strict=True
+    ):
+        torch.testing.assert_close(ours, its)
+
+
+def test_views_and_what_has_loops_of_its_own_is_called_by_cpp() -> None:
+    aten = torch.ops.aten
+    for target in (aten.split.Tensor, aten.unbind.int, aten._foreach_add.List, aten.add.Tensor):
+        assert not inductor._gives_list(target)
+    assert not inductor._gives_list("output")

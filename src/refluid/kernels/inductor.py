@@ -23,6 +23,8 @@ _INNER = "torch._inductor.compile_fx.compile_fx_inner"
 _TRACING = "torch._guards.TracingContext.try_get"
 _FORCE = "torch._inductor.inductor_prims.force_stride_order"
 _SAYS = "torch._inductor.ir"
+_LOWERED = "torch._inductor.lowering.lowerings"
+_CALLED = "torch._inductor.lowering.fallbacks"
 _TABLE = "torch._inductor.decomposition.select_decomp_table"
 
 # From so many nodes on a graph's kernels are called by C++ rather than by Python: of fewer, to hand
@@ -50,8 +52,9 @@ def compile_graph(
         raise RuntimeError(f"this torch has no {_COMPILE}")
     compiled = partial(_compiled, compile_fx, inner, (examples, results), apart)
     ordering = part(_FORCE, None)
-    many = sum(node.target is not ordering for node in module.graph.nodes) >= _MANY
-    if many and all(one.is_cpu for one in examples):
+    targets = [node.target for node in module.graph.nodes]
+    many = sum(target is not ordering for target in targets) >= _MANY
+    if many and all(one.is_cpu for one in examples) and not any(map(_gives_list, targets)):
         try:
             with _unsaid():
                 return compiled(copy.deepcopy(module), _BY_CPP)
@@ -177,6 +180,16 @@ def _is_bias(tensor: Tensor) -> bool:
 def _biased(x: Tensor, bias: Tensor) -> Tensor:
     """x + bias to the bit, which TorchInductor doesn't put back into one call with a product."""
     return torch.sub(x, torch.neg(bias))
+
+
+def _gives_list(target: Any) -> bool:
+    """Whether a kernel that TorchInductor calls as it is gives a list: C++ that calls it takes a
+    list of one for what is in it, and ends the process."""
+    returns = getattr(getattr(target, "_schema", None), "returns", ())
+    if not any(str(one.type) == "List[Tensor]" and one.alias_info is None for one in returns):
+        return False
+    lowered, called = part(_LOWERED, {}), part(_CALLED, set())
+    return target not in lowered or target in called
 
 
 def in_order() -> GraphFunction:

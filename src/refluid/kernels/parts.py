@@ -25,6 +25,7 @@ IMPORTING_RULES = (
 _SYMPY = "torch imports sympy when it first infers a shape"
 _NOT_RECORDED = "steps aren't recorded, and the memory of a step can't be measured"
 _ENTERED = "compiled functions are entered through autograd's wrapper"
+_BY_PYTHON = "compiled steps with kernels that give lists are run by Python"
 _IN_ORDER = "products that bring weights in order each time"
 _ALONE = "kernels' objects are made as torch makes them"
 # The name, and what is done without it.
@@ -63,6 +64,8 @@ PARTS: dict[str, str] = {
     "torch._inductor.compile_fx.compile_fx_inner": _ENTERED,
     "torch._guards.TracingContext.try_get": _ENTERED,
     "torch._inductor.decomposition.select_decomp_table": "a fused sum and relu stays a call",
+    "torch._inductor.lowering.lowerings": _BY_PYTHON,
+    "torch._inductor.lowering.fallbacks": _BY_PYTHON,
     "torch._inductor.inductor_prims.force_stride_order": "steps whose results lie so stay recorded",
     "torch._subclasses.fake_tensor.FakeTensorMode": "examples with memory",
     "torch.fx.experimental": _SYMPY,
