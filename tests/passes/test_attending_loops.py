@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from refluid import fluid
+from refluid.core import flags
 from refluid.engine import pipeline
+from refluid.runtime.recorded.trial import compiling_at_once
 from tests.passes.rewriting import passed
 
 NAME = "batch_time_steps"
@@ -140,6 +142,19 @@ def test_any_cell(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "FUSING", others)
     for name, wanted in results(seed).items():
         np.testing.assert_allclose(batched[name], wanted, 1e-4, 1e-6, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("seed", [1038, 1046, 1054])
+def test_compiled_cells(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Of these TorchInductor wrote results over parts of what `cat` made, and others over these."""
+    wanted = results(seed)
+    with flags.override({"FLAGS_refluid_tier": "compiled"}), compiling_at_once():
+        found = results(seed)
+    for name, one in wanted.items():
+        np.testing.assert_allclose(found[name], one, 1e-4, 1e-6, err_msg=name)
+    assert not [one for one in caplog.records if one.levelname == "WARNING"]
 
 
 class Attending(layers.RNNCell):  # type: ignore[misc]

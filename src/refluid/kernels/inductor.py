@@ -31,6 +31,9 @@ _TABLE = "torch._inductor.decomposition.select_decomp_table"
 # tensors over takes as long as is won.
 _MANY = 16
 _BY_CPP = {"cpp_wrapper": True}
+# Results over what isn't read any more: TorchInductor then also reuses the whole that this is a
+# part of (what `cat` made), while the result is still read.
+_APART = {"inplace_buffers": False}
 
 GraphFunction = Callable[..., Any]
 
@@ -75,8 +78,7 @@ def _compiled(
 ) -> GraphFunction:
     examples, results = laid
     options: dict[str, Any] = {"decompositions": apart}
-    if settings:
-        options["config_patches"] = {**settings}
+    options["config_patches"] = {**_APART, **settings}
     found: list[GraphFunction | None] = []
     otherwise: list[int] = []
 

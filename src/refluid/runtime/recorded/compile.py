@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import operator
 from collections import Counter, defaultdict
@@ -20,6 +21,7 @@ from refluid.kernels.holders import laid_out_alike
 from refluid.kernels.inductor import compile_graph, in_order, without_memory
 from refluid.kernels.rows.lookup import check_rows
 from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
+from refluid.runtime.recorded.proving import proven
 from refluid.runtime.trees import mapped
 
 _log = logging.getLogger("refluid")
@@ -46,6 +48,7 @@ _PRODUCTS = """
     mm addmm bmm baddbmm select
 """
 _CUT = frozenset(_PRODUCTS.split())
+_PROOF = "refluid.proof"  # of a graph: its kernels as they were, which arguments they write over
 
 CompiledFunction = Callable[..., Any]
 # Those that may be compiled, with the values that have their ids, and no others.
@@ -118,7 +121,8 @@ def _once(compiler: Compiler) -> Compiler:
     def compile_once(module: GraphModule, ins: list[Tensor], outs: list[Tensor]) -> Any:
         key = str(module.graph), *map(_lie, (*ins, *outs))
         if key not in made:
-            made[key] = compiler(module, ins, outs)
+            kernels, written = module.meta.pop(_PROOF)
+            made[key] = proven(kernels, compiler(module, ins, outs), written)
         return made[key]
 
     return compile_once
@@ -250,7 +254,10 @@ def _module(
                 nodes[value] = graph.call_function(operator.getitem, parts) if several else node
     graph.output(tuple(nodes[value] for value in outs))
     module = GraphModule(torch.nn.Module(), graph)
-    _lay(module, ins, outs, frozenset().union(*(kernel.writes for kernel in kernels)), bound)
+    written = frozenset().union(*(kernel.writes for kernel in kernels))
+    places = [n for n, value in enumerate(ins) if value.storage in written]
+    module.meta[_PROOF] = copy.deepcopy(module), places
+    _lay(module, ins, outs, written, bound)
     return module
 
 
