@@ -187,3 +187,15 @@ def test_servers_get_the_threads_they_are_told() -> None:
         assert head.attr("rpc_send_thread_num") == threads
     with pytest.raises(TypeError, match="ServerRuntimeConfig is needed"):
         transpiler._set_server_config("three")  # type: ignore[arg-type]
+
+
+def test_a_compiled_program_that_was_run_has_its_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPU_NUM", "2")
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        y = fluid.layers.scale(fluid.data("x", [None, 1]), 2.0)
+        program = fluid.default_main_program()
+        executor = fluid.Executor(fluid.CPUPlace())
+        parallel = fluid.CompiledProgram(program).with_data_parallel()
+        for compiled, places in ((parallel, 2), (fluid.CompiledProgram(program), 1)):
+            executor.run(compiled, feed={"x": np.ones([4, 1], "float32")}, fetch_list=[y])
+            assert len(compiled._places) == places
