@@ -73,7 +73,7 @@ def _without_last(ids: Tensor, layer: str) -> Tensor:
     """Ids (..) of ids (.., 1); EnforceNotMet of others, where a reshape would only be refused."""
     if ids.shape[-1:] != (1,):
         raise EnforceNotMet(
-            f"the last dimension of the ids has to be 1, but the sizes end in {list(ids.shape[-1:])}"
+            f"the last size of the ids has to be 1, but the sizes end in {list(ids.shape[-1:])}"
             f": reshape them to (.., 1), or use fluid.{layer}, which takes ids (..)"
         )
     return ids.reshape(ids.shape[:-1])
