@@ -125,7 +125,7 @@ def test_a_model_is_loaded_from_what_its_files_hold(exe, tmp_path: Path) -> None
     feed = {"x": np.random.RandomState(0).rand(5, 4).astype("float32")}
     (want,) = exe.run(main.clone(for_test=True), feed, targets)
     with fluid.scope_guard(fluid.Scope()):
-        program, feeds, fetches = fluid.io.load_inference_model(None, exe, model, params)
+        program, _, fetches = fluid.io.load_inference_model(None, exe, model, params)
         (got,) = exe.run(program, feed, fetches)
         np.testing.assert_array_equal(got, want)
         with pytest.raises(ValueError, match="content of a file is needed"):

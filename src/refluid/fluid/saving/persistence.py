@@ -136,9 +136,9 @@ def load_vars(
 ) -> None:
     """Loads variables saved by `save_vars` into the current scope, or by `fleet.save_model`.
 
-    dirname: None where `filename` is the content of a file of all. Raises EnforceNotMet for a missing, truncated or damaged file, for a value whose shape or
-    element type is not the variable's, and for a variable whose name leads out of the folder;
-    the scope is then as before.
+    dirname: None where `filename` is the content of a file that has all. Raises EnforceNotMet for
+    a missing, truncated or damaged file, for a value whose shape or element type is not the
+    variable's, and for a variable whose name leads out of the folder; the scope is then as before.
     """
     chosen = _chosen(main_program, vars, predicate)
     device = getattr(getattr(executor, "place", None), "device", "cpu")
