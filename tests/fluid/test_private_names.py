@@ -199,3 +199,15 @@ def test_a_compiled_program_that_was_run_has_its_places(monkeypatch: pytest.Monk
         for compiled, places in ((parallel, 2), (fluid.CompiledProgram(program), 1)):
             executor.run(compiled, feed={"x": np.ones([4, 1], "float32")}, fetch_list=[y])
             assert len(compiled._places) == places
+
+
+def test_tensors_go_to_other_libraries_by_dlpack_and_come_back() -> None:
+    with fluid.dygraph.guard():
+        (x,) = _given([[1.0, 2.0]])
+        there = torch.utils.dlpack.from_dlpack(x.value().get_tensor()._to_dlpack())
+        there[0, 0] = 5.0
+        assert x.numpy().tolist() == [[5.0, 2.0]]
+        back = core.from_dlpack(torch.utils.dlpack.to_dlpack(there))
+        assert isinstance(back, fluid.LoDTensor)
+        y = fluid.dygraph.to_variable(back)
+        assert (y.numpy().tolist(), y.stop_gradient) == ([[5.0, 2.0]], True)
