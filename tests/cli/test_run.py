@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,34 @@ def test_a_scripts_own_print_options_hold(tmp_path: Path) -> None:
     first, *others = ran.stdout.splitlines()
     assert first == "[1, 0.5] [0.33333334]"
     assert others == ["[1] [0.333] [0 1 2 ... 6 7 8]", "[1] [0.3]", "[0.333]"]
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver"])
+def test_processes_started_anew_have_paddle_and_old_names(tmp_path: Path, how: str) -> None:
+    """Such a process runs the script's file again before it does anything else.
+
+    It is looked for where Python began, so that this one is started by `subprocess`.
+    """
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (folder / "queue.py").write_text("word = 'mine'\n")  # torch imports one of that name
+    (folder / "train.py").write_text(
+        "import multiprocessing, numpy as np, queue\n"
+        "import paddle.fluid as fluid\n"
+        "kind = np.float\n"
+        "def work(number):\n"
+        "    with fluid.dygraph.guard(fluid.CUDAPlace(0)):\n"
+        "        x = fluid.dygraph.to_variable(np.full([2], number, kind))\n"
+        "        print(__name__, fluid.layers.reduce_sum(x).numpy(), queue.word)\n"
+        "if __name__ == '__main__':\n"
+        f"    context = multiprocessing.get_context('{how}')\n"
+        "    worker = context.Process(target=work, args=(3,))\n"
+        "    worker.start()\n"
+        "    worker.join()\n"
+        "    print(worker.exitcode)\n"
+    )
+    program = tmp_path / "refluid_here.py"
+    program.write_text("import runpy; runpy.run_module('refluid', run_name='__main__')")
+    command = [sys.executable, str(program), "run", "--place", "cpu", "train.py"]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert ran.stdout == "__mp_main__ [6.] mine\n0\n", ran.stderr

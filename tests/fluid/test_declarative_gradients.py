@@ -185,3 +185,27 @@ def test_what_no_round_made_has_no_gradient() -> None:
             layers.reduce_sum(function(x, w)).backward()
             found.append((x.gradient().tolist(), w.gradient().tolist()))
     assert found[0] == found[1] == ([[3.0] * 2] * 3, [[2.0] * 2] * 3)
+
+
+@dygraph.declarative
+def _asked_as_array(x: Any, rounds: Any) -> tuple[Any, ...]:
+    found, i = [], rounds * 0
+    while i < rounds:
+        i = i + 1
+        found.append(x * layers.cast(i, "float32"))
+    last = layers.array_length(array=found)
+    layers.array_write(x * 5.0, last, found)
+    joined, sizes = layers.tensor_array_to_tensor(input=found, axis=0)
+    return layers.array_read(found, last), joined, sizes
+
+
+def test_a_list_that_a_loop_fills_is_an_array_of_the_program() -> None:
+    with dygraph.guard():
+        x = dygraph.to_variable(np.ones([2], "float32"))
+        x.stop_gradient = False
+        read, joined, sizes = _asked_as_array(x, np.array([2], "int64"))
+        (layers.reduce_sum(joined) + layers.reduce_sum(read)).backward()
+        assert read.numpy().tolist() == [5.0, 5.0]
+        assert joined.numpy().tolist() == [1.0, 1.0, 2.0, 2.0, 5.0, 5.0]
+        assert sizes.numpy().tolist() == [2, 2, 2]
+        assert x.gradient().tolist() == [13.0, 13.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from refluid import fluid
 from refluid.fluid import dygraph
@@ -32,3 +33,32 @@ def test_a_guard_is_a_decorator_too() -> None:
 
     assert summed(2) == 6
     assert not fluid.in_dygraph_mode()
+
+
+@pytest.mark.parametrize("use", ["layer", "parameter", "sum"])
+def test_a_programs_variable_within_the_guard_is_refused_in_words(use: str) -> None:
+    """A layer that is made before the guard is one of the program's."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        layer = dygraph.Linear(3, 2)
+        x, w = fluid.data("x", [2, 3]), fluid.layers.create_parameter([3, 2], "float32", "w")
+        with dygraph.guard():
+            value = dygraph.to_variable(np.ones([2, 3], "float32"))
+            with pytest.raises(TypeError, match=r"'.*' belongs to a program .* within the guard"):
+                if use == "layer":
+                    layer(value)
+                elif use == "parameter":
+                    fluid.layers.matmul(value, w)
+                else:
+                    value + x
+
+
+def test_a_value_of_dygraph_is_no_part_of_a_program() -> None:
+    with dygraph.guard():
+        value = dygraph.to_variable(np.ones([2, 3], "float32"))
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [2, 3])
+        for build in (fluid.layers.relu, lambda one: x + one):
+            with pytest.raises(TypeError, match="is a value of dygraph: feed it"):
+                build(value)
+        with pytest.raises(ValueError, match="not found"):
+            fluid.default_main_program().global_block().append_op("relu", {"X": "y"}, {"Out": x})

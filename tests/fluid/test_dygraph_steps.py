@@ -167,3 +167,30 @@ def test_a_pooling_says_and_does_what_is_set_on_it() -> None:
         assert layer(image).numpy().tolist() == [[[[5, 7], [9, 11], [13, 15]]]]
         layer._global_pooling = True
         assert layer(image).numpy().tolist() == [[[[15]]]]
+
+
+def test_state_of_other_parameters_is_told() -> None:
+    """States go by the names of parameters, and Fluid refuses those that don't fit."""
+
+    def step(net: Any, chosen: Any) -> None:
+        loss = fluid.layers.reduce_mean(net(dygraph.to_variable(np.ones([2, 3], "f"))))
+        loss.backward()
+        chosen.minimize(loss)
+        net.clear_gradients()
+
+    with dygraph.guard():
+        states = []
+        for given in (False, True, True):
+            net = dygraph.Linear(3, 2)
+            chosen = fluid.optimizer.Adam(0.1, parameter_list=net.parameters())
+            if given:
+                chosen.set_dict(states[0])
+                with pytest.warns(UserWarning, match="none belongs to what this optimizer keeps"):
+                    step(net, chosen)
+            step(net, chosen)
+            states.append({name: one.numpy() for name, one in chosen.state_dict().items()})
+        chosen.set_dict({})
+        step(net, chosen)
+        plain = fluid.optimizer.SGD(0.1, parameter_list=net.parameters())
+        plain.set_dict(states[0])
+        step(net, plain)

@@ -117,6 +117,25 @@ def test_an_inference_model_survives(exe, tmp_path: Path, filename) -> None:
     np.testing.assert_array_equal(got, want)
 
 
+def test_a_model_is_loaded_from_what_its_files_hold(exe, tmp_path: Path) -> None:
+    main, startup, targets = small_model()
+    exe.run(startup)
+    fluid.io.save_inference_model(tmp_path, ["x"], targets, exe, main, "model", "all")
+    model, params = ((tmp_path / name).read_bytes() for name in ("model", "all"))
+    feed = {"x": np.random.RandomState(0).rand(5, 4).astype("float32")}
+    (want,) = exe.run(main.clone(for_test=True), feed, targets)
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, fetches = fluid.io.load_inference_model(None, exe, model, params)
+        (got,) = exe.run(program, feed, fetches)
+        np.testing.assert_array_equal(got, want)
+        with pytest.raises(ValueError, match="content of a file is needed"):
+            fluid.io.load_inference_model(None, exe, "model", "all")
+        with pytest.raises(ValueError, match="content of a file is needed"):
+            fluid.io.load_inference_model(None, exe, model)
+        with pytest.raises(core.EnforceNotMet, match="the bytes given"):
+            fluid.io.load_inference_model(None, exe, model, params[:-1])
+
+
 def test_what_was_compiled_is_saved_as_its_program(exe, tmp_path: Path) -> None:
     """PaddleHelix saves the program that it trains on all devices."""
     main, startup, targets = small_model()

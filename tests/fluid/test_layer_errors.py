@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from refluid import fluid
+from refluid.core.errors import EnforceNotMet
 
 L = fluid.layers
 
@@ -90,6 +91,16 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: L.embedding(fluid.data("i", [None, 1], "int64"), [5, 2], padding_idx=5),
         ValueError,
         "outside a table of 5",
+    ),
+    "ids without 1": (
+        lambda: L.embedding(fluid.data("i", [None, 3], "int64"), [5, 2]),
+        EnforceNotMet,
+        "end in \\[3\\]: .* fluid.embedding",
+    ),
+    "labels without 1": (
+        lambda: L.one_hot(fluid.data("i", [None, 2, 3], "int64"), 5),
+        EnforceNotMet,
+        "end in \\[3\\]: .* fluid.one_hot",
     ),
     "smoothing": (lambda: L.label_smooth(_plain(), epsilon=2.0), ValueError, "between 0 and 1"),
     "activation": (lambda: L.fc(_plain(), 3, act=5), TypeError, "no activation"),

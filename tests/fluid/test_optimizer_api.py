@@ -148,3 +148,28 @@ def test_lookahead_and_moving_averages_keep_their_state_under_fluids_names() -> 
         "w@SLOW",
         "w_ema_0",
     }
+
+
+def _nested(order: str) -> Any:
+    optimizers = fluid.optimizer
+    wrap: dict[str, Any] = {
+        "recompute": optimizers.RecomputeOptimizer,
+        "half": fluid.contrib.mixed_precision.decorate,
+        "merge": lambda inner: optimizers.GradientMergeOptimizer(inner, 2),
+        "ahead": optimizers.LookaheadOptimizer,
+    }
+    made: Any = optimizers.SGD(0.1)
+    for name in order.split():
+        made = wrap[name](made)
+    return made
+
+
+@pytest.mark.parametrize(
+    "order", ["half recompute", "merge half", "ahead half", "merge recompute", "ahead merge"]
+)
+def test_optimizers_around_others_say_which_goes_inside(order: str) -> None:
+    _nested(" ".join(reversed(order.split())))
+    with pytest.raises(TypeError, match=r"goes inside \w+, not around it"):
+        _nested(order)
+    with pytest.raises(TypeError, match="takes an optimizer, not float"):
+        fluid.optimizer.RecomputeOptimizer(0.1)  # type: ignore[arg-type]

@@ -124,6 +124,21 @@ def test_half_precision_is_drawn_in_single() -> None:
     assert ops[0].output("Out") == ops[1].input("X")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float64", "float32", "int64"])
+def test_an_array_gives_a_parameter_of_the_type_that_is_asked_for(dtype: str) -> None:
+    ops = _made(initializer.NumpyArrayInitializer(np.array([1.5, 2.0])), [2], dtype)
+    assert [op.type for op in ops] == ["assign_value", "cast"][
+        : 2 if dtype in ("float16", "float64") else 1
+    ]
+    scope = fluid.Scope()
+    with fluid.scope_guard(scope):
+        fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+    (name,) = ops[-1].output("Out")
+    found = np.array(scope.find_var(name).get_tensor())
+    assert found.dtype == dtype
+    assert found.tolist() == ([1, 2] if dtype == "int64" else [1.5, 2.0])
+
+
 def test_bilinear_weights_interpolate() -> None:
     (op,) = _made(initializer.Bilinear(), [1, 1, 4, 4])
     line = np.array([0.25, 0.75, 0.75, 0.25])

@@ -187,3 +187,27 @@ def test_servers_get_the_threads_they_are_told() -> None:
         assert head.attr("rpc_send_thread_num") == threads
     with pytest.raises(TypeError, match="ServerRuntimeConfig is needed"):
         transpiler._set_server_config("three")  # type: ignore[arg-type]
+
+
+def test_a_compiled_program_that_was_run_has_its_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPU_NUM", "2")
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        y = fluid.layers.scale(fluid.data("x", [None, 1]), 2.0)
+        program = fluid.default_main_program()
+        executor = fluid.Executor(fluid.CPUPlace())
+        parallel = fluid.CompiledProgram(program).with_data_parallel()
+        for compiled, places in ((parallel, 2), (fluid.CompiledProgram(program), 1)):
+            executor.run(compiled, feed={"x": np.ones([4, 1], "float32")}, fetch_list=[y])
+            assert len(compiled._places) == places
+
+
+def test_tensors_go_to_other_libraries_by_dlpack_and_come_back() -> None:
+    with fluid.dygraph.guard():
+        (x,) = _given([[1.0, 2.0]])
+        there = torch.utils.dlpack.from_dlpack(x.value().get_tensor()._to_dlpack())
+        there[0, 0] = 5.0
+        assert x.numpy().tolist() == [[5.0, 2.0]]
+        back = core.from_dlpack(torch.utils.dlpack.to_dlpack(there))
+        assert isinstance(back, fluid.LoDTensor)
+        y = fluid.dygraph.to_variable(back)
+        assert (y.numpy().tolist(), y.stop_gradient) == ([[5.0, 2.0]], True)

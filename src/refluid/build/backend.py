@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from refluid.ir.at_once import of_no_program
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program, default_startup_program
 from refluid.ir.operator import Operator
@@ -100,7 +101,14 @@ class Blocks:
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Attributes) -> Operator:
         block = self.block
         index = len(block.ops) if self._index is None else self._index
-        return block.insert_op(index, type, inputs, outputs, attrs)
+        try:
+            return block.insert_op(index, type, inputs, outputs, attrs)
+        except ValueError as error:
+            for given in (inputs or {}).values():
+                for var in given if isinstance(given, list | tuple) else (given,):
+                    if getattr(var, "kind", None) == "eager":
+                        raise of_no_program(type, var.name) from error
+            raise
 
 
 def _start(kind: Any, options: dict[str, Any], initializer: Any) -> None:

@@ -7,9 +7,11 @@ import runpy
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
+from multiprocessing import spawn
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -93,12 +95,8 @@ def run(
     paddle.install(script=True)
     loading.install(show_translation=show_translation)
     prepare()
-    if place:
-        from refluid.core.places import stay_on_cpu
-
-        stay_on_cpu()
-    if as_fluid_cpu:
-        _take_faults()
+    _choose_processor(place, as_fluid_cpu=as_fluid_cpu)
+    _hand_on(_folder(script, module=module), place, as_fluid_cpu=as_fluid_cpu)
     if strategy is not None:
         _choose(strategy)
     try:
@@ -142,10 +140,55 @@ def _say_what_was_old() -> None:
         given_back.say()
 
 
-def _take_faults() -> None:
-    from refluid.core import flags
+def _choose_processor(place: str | None, *, as_fluid_cpu: bool) -> None:
+    """What `--place` and `--as-fluid-cpu` ask for."""
+    if place:
+        from refluid.core.places import stay_on_cpu
 
-    flags.set_flags({"FLAGS_refluid_fluid_cpu_faults": True})
+        stay_on_cpu()
+    if as_fluid_cpu:
+        from refluid.core import flags
+
+        flags.set_flags({"FLAGS_refluid_fluid_cpu_faults": True})
+
+
+class _AsUnpickled:
+    """Unpickled, it is what a function returns."""
+
+    def __init__(self, function: Callable[..., Any], *given: Any) -> None:
+        self._call = (function, given)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self._call
+
+
+def _hand_on(folder: str, place: str | None, *, as_fluid_cpu: bool) -> None:
+    """Has processes that multiprocessing starts anew (`spawn`, `forkserver`) begin as this one.
+
+    What they are sent is unpickled before they run the script's file again, in this order: torch
+    must not be imported before libraries find their own modules.
+    """
+    usual = spawn.get_preparation_data
+    find = _AsUnpickled(partial(paddle.install, script=True))
+    begin = _AsUnpickled(begin_anew, folder, place, as_fluid_cpu)
+
+    def prepared(name: str) -> dict[str, Any]:
+        return {"find_paddle": find, "begin_anew": begin, **usual(name)}
+
+    spawn.get_preparation_data = prepared
+
+
+def begin_anew(folder: str, place: str | None, as_fluid_cpu: bool) -> None:
+    """What `run` does before a script, in a process that runs its file as `__mp_main__`."""
+    loading.install()
+    prepare()
+    _choose_processor(place, as_fluid_cpu=as_fluid_cpu)
+    beside.set_aside(folder)
+
+    def run_path(*given: Any, **named: Any) -> dict[str, Any]:
+        return loading.run_file(*given, *named.values())
+
+    runpy.run_path = run_path  # by which multiprocessing runs the file
 
 
 def _choose(file: Path) -> None:
@@ -207,14 +250,18 @@ def _run_to_the_end(run_it: Callable[[str], None], script: str) -> None:
     end_of_data(0)
 
 
+def _folder(script: str, *, module: bool) -> str:
+    return str(Path.cwd() if module else Path(script).resolve().parent)
+
+
 def _run_file(script: str) -> None:
     if Path(script).is_file():
-        _begin_path(str(Path(script).resolve().parent))
+        _begin_path(_folder(script, module=False))
     loading.run_file(script)
 
 
 def _run_module(name: str) -> None:
-    _begin_path(str(Path.cwd()))
+    _begin_path(_folder(name, module=True))
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 

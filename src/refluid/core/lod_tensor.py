@@ -149,6 +149,10 @@ class LoDTensor:
         """Gives the data back."""
         self._tensor = None
 
+    def _to_dlpack(self) -> Any:
+        """The data as a DLPack capsule, whose memory is shared."""
+        return self.tensor.detach().__dlpack__()
+
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
     ) -> npt.NDArray[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_lengths
@@ -14,6 +16,7 @@ __all__ = [
     "Lod",
     "SelectedRows",
     "as_lod_tensor",
+    "from_dlpack",
     "lengths_to_offsets",
     "lod_error",
     "offsets_to_lengths",
@@ -23,3 +26,8 @@ __all__ = [
 def as_lod_tensor(value: LoDTensor | torch.Tensor) -> LoDTensor:
     """`value` as a LoDTensor, sharing its data."""
     return value if isinstance(value, LoDTensor) else LoDTensor(value)
+
+
+def from_dlpack(capsule: Any) -> LoDTensor:
+    """A DLPack capsule's data, whose memory is shared."""
+    return LoDTensor(torch.utils.dlpack.from_dlpack(capsule))

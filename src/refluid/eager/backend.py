@@ -18,6 +18,7 @@ from refluid.eager.shortcuts import Shortcuts
 from refluid.eager.tensor import VarBase
 from refluid.eager.waiting import waiting
 from refluid.eager.watching import checks, watched_call
+from refluid.ir.at_once import of_a_program
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program
 from refluid.ir.variable import Variable
@@ -120,13 +121,7 @@ class Eager:
         given = [(slot, several(one)) for slot, one in (inputs or {}).items()]
         made = [(slot, several(one)) for slot, one in outputs.items()]
         values = [var for _, variables in given for var in variables]
-        ranks, dtypes, lods = [], [], []
-        for number, var in enumerate(values):
-            ranks.append(len(var.shape))
-            dtypes.append(var.dtype)
-            if var.lod:
-                lods.append(number)
-        declared = Declared(tuple(dtypes), tuple(ranks), tuple(lods))
+        declared = _declared(type, values)
         counts = tuple((slot, len(one)) for slot, one in given)
         results = tuple((slot, len(one)) for slot, one in made)
         key = (type, counts, results, frozen(attrs), declared)
@@ -159,6 +154,18 @@ class Eager:
                 var.held = value
                 if lod or var._lod:
                     var.lod = as_lod(lod) if lod else []
+
+
+def _declared(type: str, values: Sequence[Any]) -> Declared:
+    ranks, dtypes, lods = [], [], []
+    for number, var in enumerate(values):
+        if var.kind != "eager":
+            raise of_a_program(type, var.name)
+        ranks.append(len(var.shape))
+        dtypes.append(var.dtype)
+        if var.lod:
+            lods.append(number)
+    return Declared(tuple(dtypes), tuple(ranks), tuple(lods))
 
 
 def several(one: Any) -> Any:

@@ -188,6 +188,7 @@ class CompiledProgram:
                 places = list(cuda_places() if on_gpu else cpu_places())
             if not self._is_data_parallel:
                 places = [place]
+            self._places = places  # libraries count them (propeller)
             shared = self._share_vars_from
             if shared is not None and shared._replicated is None:
                 raise RuntimeError(

@@ -31,6 +31,7 @@ from refluid.core.places import (
 )
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor, LoDTensorArray, SelectedRows
+from refluid.core.values import from_dlpack as from_dlpack
 from refluid.fluid.graphs.descriptions import BlockDesc, OpDesc, ProgramDesc, VarDesc
 from refluid.fluid.graphs.operator_protos import operator_defaults, operator_proto, operator_types
 from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, AttrType
@@ -117,8 +118,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # `globals` is Fluid's in this module.
-    return sorted({*vars(sys.modules[__name__]), *_LATE})
+    return sorted({*vars(sys.modules[__name__]), *_LATE})  # `globals` is Fluid's here
 
 
 Tensor = LoDTensor

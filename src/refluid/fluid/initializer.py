@@ -7,7 +7,7 @@ what is created last is initialised first. A seed of 0 is the startup program's 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -190,7 +190,9 @@ class NumpyArrayInitializer(Initializer):
 
     def __call__(self, var: Variable, block: Block | None) -> Operator:
         attrs = value_attributes(self.value, var.dtype) | {"shape": list(self.value.shape)}
-        return _prepend("assign_value", var, block, attrs)
+        kept = VarType(attrs["dtype"])  # a program holds floats in single precision
+        made = _prepend if kept == var.dtype else _cast_from(kept)
+        return made("assign_value", var, _where(var, block), attrs)
 
 
 class BilinearInitializer(Initializer):
@@ -263,14 +265,29 @@ def _draw(
     own = attrs | {"shape": var.shape, "dtype": int(var.dtype), "seed": seed}
     if var.dtype not in _HALF:
         return _prepend(op_type, var, block, own, inputs)
-    place = backend() if block is None else Blocks(block)
-    name, single = names.generate(f"{var.name}_init.tmp"), VarType.FP32
-    drawn = place.variable(name=name, shape=var.shape, dtype=single, persistable=False)
-    op = _prepend(op_type, drawn, block, own | {"dtype": int(single)}, inputs)
-    kinds = {"in_dtype": int(single), "out_dtype": int(var.dtype)}
-    apply("cast", {"X": drawn}, {"Out": var}, kinds, block=block, index=1)
-    var.stop_gradient = True
-    return op
+    return _cast_from(VarType.FP32)(op_type, var, block, own, inputs)
+
+
+def _cast_from(kind: VarType) -> Callable[..., Operator]:
+    """`_prepend`, of an operator that gives another element type than the variable's."""
+
+    def prepend(
+        op_type: str,
+        var: Variable,
+        block: Block | None,
+        attrs: Mapping[str, Any],
+        inputs: Mapping[str, Any] | None = None,
+    ) -> Operator:
+        place = backend() if block is None else Blocks(block)
+        name = names.generate(f"{var.name}_init.tmp")
+        made = place.variable(name=name, shape=var.shape, dtype=kind, persistable=False)
+        op = _prepend(op_type, made, block, {**attrs, "dtype": int(kind)}, inputs)
+        kinds = {"in_dtype": int(kind), "out_dtype": int(var.dtype)}
+        apply("cast", {"X": made}, {"Out": var}, kinds, block=block, index=1)
+        var.stop_gradient = True
+        return op
+
+    return prepend
 
 
 Constant = ConstantInitializer

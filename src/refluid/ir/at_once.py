@@ -38,6 +38,24 @@ def only_at_once(name: str) -> NoReturn:
     )
 
 
+def of_a_program(operator: str, name: str) -> TypeError:
+    """Of an operator that runs at once and is given a program's variable, which has no value."""
+    return TypeError(
+        f"operator {operator} runs at once here (fluid.dygraph.guard), and {name!r} belongs to a "
+        "program and has no value: make the variable, or the layer that has it, within the guard, "
+        "or its value by fluid.dygraph.to_variable(array)"
+    )
+
+
+def of_no_program(operator: str, name: str) -> TypeError:
+    """Of a program's operator that is given a variable of dygraph."""
+    return TypeError(
+        f"operator {operator} is built into a program here, and {name!r} is a value of dygraph: "
+        "feed it (executor.run(program, feed={..: variable.numpy()})), or call the layer within "
+        "fluid.dygraph.guard()"
+    )
+
+
 class AtOnce:
     """Methods of dygraph's variables."""
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from runpy import run_path
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -182,19 +183,20 @@ def install(*, show_translation: bool = False) -> None:
     absent.install()
 
 
-def run_file(script: str) -> None:
-    """Runs a file as `__main__`, as `runpy.run_path` does."""
-    import runpy
-
+def run_file(script: str, name: str = "__main__") -> dict[str, Any]:
+    """Runs a file under a module's name, as `runpy.run_path` does; what it defines."""
     path = Path(script)
     code = compile_old(path.read_bytes(), script) if path.suffix == ".py" else None
     if code is None:
-        runpy.run_path(script, run_name="__main__")
-        return
-    module: Any = ModuleType("__main__")
+        return run_path(script, run_name=name)
+    module: Any = ModuleType(name)
     module.__file__, module.__cached__, module.__builtins__ = script, None, __builtins__
-    before, sys.modules["__main__"] = sys.modules["__main__"], module
+    before, sys.modules[name] = sys.modules.get(name), module
     try:
         exec(code, module.__dict__)
     finally:
-        sys.modules["__main__"] = before
+        if before is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = before
+    return dict(module.__dict__)

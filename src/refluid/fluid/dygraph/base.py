@@ -21,6 +21,7 @@ from refluid.core.places import (
     is_compiled_with_cuda,
     require_available,
 )
+from refluid.core.values import LoDTensor
 from refluid.eager import VarBase
 from refluid.eager.handed import handed
 from refluid.eager.live import live
@@ -88,7 +89,7 @@ def enabled() -> bool:
 
 
 def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None) -> Any:
-    """A variable that holds an array; a variable as it is. No gradient reaches it.
+    """A variable that holds an array or a LoDTensor's; a variable as it is. No gradient reaches it.
 
     Complex numbers become a `ComplexVariable`.
 
@@ -104,6 +105,8 @@ def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = No
         if name is not None:
             made.name = name
         return made
+    if isinstance(value, LoDTensor):
+        return VarBase(value.tensor.detach(), name, stop_gradient=True)
     if not isinstance(value, np.ndarray):
         raise TypeError(
             "The type of 'value' in fluid.dygraph.to_variable must be numpy.ndarray or Variable, "

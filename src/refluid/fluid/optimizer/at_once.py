@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from refluid.eager.waiting import LaterPairs, waiting
 from refluid.engine.group import Group
 from refluid.engine.prepare import Wanted, prepared
 from refluid.engine.strategy import DEFAULT
+from refluid.ir.callstack import users_level
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
 from refluid.runtime.plan import Plan
@@ -55,6 +57,7 @@ class UpdatesAtOnce:
         self._rate, self._rate_in = rate, rate_in
         self._updates = Updates(append, self._runner)
         self._loaded: dict[str, torch.Tensor] = {}
+        self._told = False
         self._transient: set[str] = set()
         self._rates: dict[Program, Cell] = {}
         self._put: dict[str, tuple[Any, float]] = {}  # by cell: its tensor, and the rate in it
@@ -152,13 +155,31 @@ class UpdatesAtOnce:
                     self._transient |= {one, one.removesuffix(GRAD)}
             cell = self._rates[main] = self._updates.scope.var(var.name)
         if self._loaded:
-            for name in self._loaded.keys() & set(self._updates.scope.local_var_names()):
-                self._set(name, self._loaded.pop(name))
+            self._take_loaded()
         known, former = self._put.get(cell.name, (None, 0.0))
         if known is not cell.value or rate != former:
             cell.value.fill_(rate)
             self._put[cell.name] = cell.value, rate
         return cell.name
+
+    def _take_loaded(self) -> None:
+        """Sets what was loaded, where this step made the place for it.
+
+        Warns, once, where none of it belongs to what is updated: Fluid refuses that.
+        """
+        made = set(self._updates.scope.local_var_names()) - self._transient
+        ours = self._loaded.keys() & made
+        if made and not ours and not self._told:
+            self._told = True
+            warnings.warn(
+                f"set_dict was given {min(self._loaded)!r} and others, of which none belongs to "
+                f"what this optimizer keeps ({min(made)!r}, ..): that begins anew. States go by "
+                "the names of parameters: make the layers in the same order as when they were "
+                "saved, or under fluid.unique_name.guard()",
+                stacklevel=users_level(),
+            )
+        for name in ours:
+            self._set(name, self._loaded.pop(name))
 
     def _runner(self, program: Program, scope: Scope) -> Callable[[], None]:
         """Runs a program on a scope, by a plan made anew where flags or the place are others,
@@ -205,7 +226,7 @@ class UpdatesAtOnce:
         EnforceNotMet for another shape.
         """
         waiting.happen()
-        scope = self._updates.scope
+        scope, self._told = self._updates.scope, False
         for name, one in state.items():
             new = one.tensor if isinstance(one, VarBase) else torch.as_tensor(np.asarray(one))
             if scope.find_var(name) is None:

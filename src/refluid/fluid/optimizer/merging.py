@@ -9,6 +9,7 @@ from typing import Any
 from refluid.engine.pipeline import build
 from refluid.engine.setting import Setting
 from refluid.fluid.optimizer.base import ParamGrad
+from refluid.fluid.optimizer.stepping import goes_around
 from refluid.ir.defaults import default_startup_program
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -31,6 +32,7 @@ class GradientMergeOptimizer:
     """
 
     def __init__(self, inner_optimizer: Any, k_steps: int = 1, avg: bool = True) -> None:
+        goes_around("GradientMergeOptimizer", inner_optimizer, "backward")
         self.inner_optimizer = inner_optimizer
         self._merge = GradientMerge(k_steps, avg)
         self.type = "gradient_merge"

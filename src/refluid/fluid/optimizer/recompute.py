@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from refluid.core.former import formerly
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad
+from refluid.fluid.optimizer.stepping import goes_around
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
@@ -23,6 +24,7 @@ class RecomputeOptimizer(Optimizer):
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
+        goes_around("RecomputeOptimizer", optimizer, "_learning_rate")
         self._optimizer = optimizer
         self._checkpoints: list[Variable | str] | None = None
         super().__init__(

@@ -35,6 +35,19 @@ def _at_once_only(name: str) -> None:
         only_at_once(name)
 
 
+def goes_around(outer: str, inner: Any, needs: str) -> None:
+    """TypeError where `outer` can't be made of `inner`, as it asks for what that hasn't."""
+    if hasattr(inner, needs):
+        return
+    kind = type(inner).__name__
+    if not hasattr(inner, "minimize"):
+        raise TypeError(f"{outer} takes an optimizer, not {kind}")
+    raise TypeError(
+        f"{outer} goes inside {kind}, not around it: make it of the plain optimizer, and give it "
+        f"to {kind}"
+    )
+
+
 def only_in_programs(name: str) -> None:
     """Refuses what Fluid has for programs alone, where operators run at once."""
     if at_once():

@@ -132,27 +132,26 @@ def _named_output(program: Program, name: str, index: int) -> str:
 
 
 def load_inference_model(
-    dirname: str | Path,
+    dirname: str | Path | None,
     executor: Any,
-    model_filename: str | None = None,
-    params_filename: str | None = None,
+    model_filename: str | bytes | None = None,
+    params_filename: str | bytes | None = None,
     pserver_endpoints: Any = None,
 ) -> list[Any]:
     """Loads what `save_inference_model` saved into the current scope.
 
+    dirname: None where `model_filename` and `params_filename` are the contents of the two files.
     pserver_endpoints: addresses of the servers that hold tables, for the operators that look up
     there. Returns `[program, names of the variables to feed, variables to fetch]`.
     Raises ValueError for a missing folder, EnforceNotMet for missing or damaged files.
     """
-    folder = Path(dirname)
-    if not folder.is_dir():
-        raise ValueError(f"There is no directory named {str(dirname)!r}")
-    program = read_program(folder / (model_filename or "__model__"))
+    program = _program(dirname, model_filename)
     for op in _looking_up(program) if pserver_endpoints else ():
         op.set_attr("epmap", list(pserver_endpoints))
     feeds, fetches = ends(program, "feed"), ends(program, "fetch")
     persistables = [var for var in program.list_vars() if is_persistable(var)]
-    load_vars(executor, folder, program, vars=persistables, filename=params_filename)
+    if persistables or dirname is not None:
+        load_vars(executor, dirname, program, vars=persistables, filename=params_filename)
     return [program, [var.name for var in feeds], fetches]
 
 
@@ -160,6 +159,17 @@ def _looking_up(program: Program) -> list[Operator]:
     """The operators that ask servers for rows of their table."""
     ops = (op for block in program.blocks for op in block.ops)
     return [op for op in ops if op.has_attr("epmap")]
+
+
+def _program(folder: str | Path | None, file: str | bytes | None) -> Program:
+    """The program of a file in the folder, or of the content of one."""
+    if folder is None and isinstance(file, bytes):
+        return Program.parse_from_string(file)
+    if folder is None:
+        raise ValueError("without a folder the content of a file is needed, as bytes")
+    if not Path(folder).is_dir():
+        raise ValueError(f"There is no directory named {str(folder)!r}")
+    return read_program(Path(folder) / (str(file) if file else "__model__"))
 
 
 def read_program(path: Path) -> Program:

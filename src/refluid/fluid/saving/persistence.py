@@ -18,6 +18,7 @@ from refluid.core.codec import write_lod_tensor, write_selected_rows
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.files import (
+    decode_combined,
     decode_combined_file,
     decode_file,
     decode_selected_rows_file,
@@ -127,22 +128,29 @@ def write_cells(cells: Sequence[Cell], file: BinaryIO) -> None:
 
 def load_vars(
     executor: Any,
-    dirname: str | Path,
+    dirname: str | Path | None,
     main_program: Program | None = None,
     vars: Sequence[Variable | str] | None = None,
     predicate: Predicate | None = None,
-    filename: str | None = None,
+    filename: str | bytes | None = None,
 ) -> None:
     """Loads variables saved by `save_vars` into the current scope, or by `fleet.save_model`.
 
-    Raises EnforceNotMet for a missing, truncated or damaged file, for a value whose shape or
-    element type is not the variable's, and for a variable whose name leads out of the folder;
-    the scope is then as before.
+    dirname: None where `filename` is the content of a file that has all. Raises EnforceNotMet for
+    a missing, truncated or damaged file, for a value whose shape or element type is not the
+    variable's, and for a variable whose name leads out of the folder; the scope is then as before.
     """
     chosen = _chosen(main_program, vars, predicate)
+    device = getattr(getattr(executor, "place", None), "device", "cpu")
+    if isinstance(filename, bytes):
+        names, origin = sorted(var.name for var in chosen), "the bytes given"
+        values = decode_combined(filename, names, origin, rows_of(chosen))
+        store([Loaded(var, values[var.name], origin) for var in chosen], device)
+        return
+    if dirname is None:
+        raise ValueError("without a folder the content of a file is needed, as bytes")
     folder = Path(dirname)
     require_own(folder, chosen)
-    device = getattr(getattr(executor, "place", None), "device", "cpu")
     if filename is not None:
         path = folder / filename
         values = decode_combined_file(path, sorted(var.name for var in chosen), rows_of(chosen))

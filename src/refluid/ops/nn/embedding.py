@@ -23,7 +23,7 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
     """`lookup_table` takes ids (..., 1) and `lookup_table_v2` ids (...)."""
 
     def ids_of(Ids: Tensor) -> Tensor:
-        return Ids.reshape(Ids.shape[:-1]) if strip else Ids
+        return _without_last(Ids, "embedding") if strip else Ids
 
     def forward(
         W: Tensor,
@@ -67,6 +67,16 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
         "but with as_dense, which passes set on gradients that were dense."
     )
     _finish(name, forward, backward, extra)
+
+
+def _without_last(ids: Tensor, layer: str) -> Tensor:
+    """Ids (..) of ids (.., 1); EnforceNotMet of others, where a reshape would only be refused."""
+    if ids.shape[-1:] != (1,):
+        raise EnforceNotMet(
+            f"the last size of the ids has to be 1, but the sizes end in {list(ids.shape[-1:])}"
+            f": reshape them to (.., 1), or use fluid.{layer}, which takes ids (..)"
+        )
+    return ids.reshape(ids.shape[:-1])
 
 
 def _rows(W: Tensor, ids: Tensor, grad: Tensor, dropped: int) -> SelectedRows:
@@ -118,7 +128,7 @@ def _define_one_hot(name: str, strip: bool) -> None:
         dtype: int = 5,
         allow_out_of_range: bool = False,
     ) -> Tensor:
-        ids = X.reshape(X.shape[:-1]) if strip else X
+        ids = _without_last(X, "one_hot") if strip else X
         size = depth if depth_tensor is None else integer(depth_tensor)
         return _one_hot(ids, size, dtype, allow_out_of_range)
 

@@ -67,14 +67,14 @@ def save(program: Program, model_path: str, protocol: int = 4, **configs: Any) -
     checkpoint.save(program, model_path)
 
 
-def load_inference_model(path_prefix: str, executor: Any, **kwargs: Any) -> list[Any]:
+def load_inference_model(path_prefix: str | None, executor: Any, **kwargs: Any) -> list[Any]:
     """[program, names of what is fed, variables to fetch] of what `save_inference_model` wrote.
 
-    A folder as `path_prefix` has the files that model_filename=... and params_filename=... name.
-    Errors as of `fluid.io.load_inference_model`.
+    A folder as `path_prefix` has the files that model_filename=... and params_filename=... name;
+    where it is None they are the files' contents. Errors as of `fluid.io.load_inference_model`.
     """
     model, params = kwargs.get("model_filename"), kwargs.get("params_filename")
-    if model is not None or Path(path_prefix).is_dir():
+    if path_prefix is None or model is not None or Path(path_prefix).is_dir():
         return fluid.load_inference_model(path_prefix, executor, model, params)
     folder, stem = _files(path_prefix)
     files = f"{stem}.pdmodel", f"{stem}.pdiparams"

@@ -18,6 +18,7 @@ from refluid.fluid.contrib.mixed_precision.fp16_utils import (
 )
 from refluid.fluid.functions.control.conditional import ConditionalBlock
 from refluid.fluid.optimizer.base import Optimizer, ParamGrad
+from refluid.fluid.optimizer.stepping import goes_around
 from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
@@ -51,6 +52,7 @@ class OptimizerWithMixedPrecision:
     ) -> None:
         if init_loss_scaling <= 0:
             raise ValueError(f"init_loss_scaling must be positive, not {init_loss_scaling}")
+        goes_around("mixed_precision.decorate", optimizer, "backward")
         self._optimizer = optimizer
         self._amp_lists = amp_lists or AutoMixedPrecisionLists()
         self._init_loss_scaling = float(init_loss_scaling)

@@ -19,6 +19,12 @@ from refluid.fluid.dygraph import base
 from refluid.fluid.dygraph.translation.counting import Counted, counted
 from refluid.fluid.dygraph.translation.declaring import declaring
 from refluid.fluid.dygraph.translation.values import TensorArray, is_tensor, static
+from refluid.fluid.functions.control.arrays import (
+    array_length,
+    array_read,
+    array_write,
+    tensor_array_to_tensor,
+)
 from refluid.fluid.functions.io.printing import Print
 from refluid.fluid.functions.math.unary import abs as absolute
 from refluid.fluid.functions.tensor.assignment import assign, cast
@@ -181,6 +187,20 @@ def _joined(function: Callable[..., Any], *, stacks: bool) -> Callable[..., Any]
     return join
 
 
+def _of_array(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, for which a list that became an array is the program's variable."""
+
+    @functools.wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        return function(*map(_variable, given), **{k: _variable(v) for k, v in named.items()})
+
+    return call
+
+
+def _variable(value: Any) -> Any:
+    return value.variable if isinstance(value, TensorArray) else value
+
+
 def _to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None) -> Any:
     """`fluid.dygraph.to_variable` within a program: a variable that holds the value."""
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -188,6 +208,7 @@ def _to_variable(value: Any, name: str | None = None, zero_copy: bool | None = N
     return assign(static(value))
 
 
+_OF_ARRAYS = (array_length, array_read, array_write, tensor_array_to_tensor)
 _REPLACED: dict[Any, Any] = {
     builtins.len: _len,
     builtins.print: _print,
@@ -201,5 +222,6 @@ _REPLACED: dict[Any, Any] = {
     builtins.isinstance: _isinstance,
     concat: _joined(concat, stacks=False),
     stack: _joined(stack, stacks=True),
+    **{one: _of_array(one) for one in _OF_ARRAYS},
     base.to_variable: _to_variable,
 }
