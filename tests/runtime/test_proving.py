@@ -17,19 +17,20 @@ aten = torch.ops.aten
 
 
 def scaled(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    """Writes over y."""
+    """Writes over y. The last result is what rounding leaves."""
     aten.add_.Tensor(y, x)
-    return aten.mul.Tensor(x, y), aten.sum.default(aten.softmax.int(x, -1) - 1 / x.shape[-1])
+    product, softmax = aten.mul.Tensor(x, y), aten.softmax.int(x, -1)
+    return product, aten.sum.default(product), aten.sum.default(softmax - 1 / x.shape[-1])
 
 
 def by(change: Callable[[Tensor], Tensor], place: int) -> Callable[..., Any]:
-    """As `scaled`, but for one result (2: what is written over)."""
+    """As `scaled`, but for one result (3: what is written over)."""
 
     def compiled(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         found = [*scaled(x, y), y]
         changed = change(found[place])
-        found[place] = y.copy_(changed) if place == 2 else changed
-        return tuple(found[:2])
+        found[place] = y.copy_(changed) if place == 3 else changed
+        return tuple(found[:3])
 
     return compiled
 
@@ -49,14 +50,18 @@ def test_rounding_is_no_difference(seed: int, caplog: pytest.LogCaptureFixture) 
 
     def reordered(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         y += x
-        return y * x, (x.double().softmax(-1).float() - 1 / x.shape[-1]).flip(-1).sum()
+        return (
+            y * x,
+            (y.double() * x).sum().float(),
+            (x.double().softmax(-1).float() - 1 / x.shape[-1]).flip(-1).sum(),
+        )
 
     _, _, kernels = train(reordered, x)
     assert kernels == 1
     assert not caplog.records
 
 
-@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("place", [0, 1, 3])
 @pytest.mark.parametrize(
     "change",
     [
@@ -72,15 +77,11 @@ def test_other_numbers_leave_the_kernels(
 ) -> None:
     torch.manual_seed(place)
     x = torch.randn(6, 8)
-    if place == 1:
-        x[:, 0] += 40.0  # the sum is then no remainder of rounding
     with caplog.at_level(logging.WARNING, "refluid"):
         found, y, kernels = train(by(change, place), x)
     wanted, expected = torch.ones_like(x), []
     for _ in range(3):
         expected.append(scaled(x, wanted))
-    if place == 1 and not caplog.records:
-        pytest.skip("1% of a sum of nothing is rounding")
     assert torch.equal(y, wanted)
     for ours, its in zip(found, expected, strict=True):
         assert all(map(torch.equal, ours, its))

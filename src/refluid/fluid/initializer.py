@@ -7,7 +7,7 @@ what is created last is initialised first. A seed of 0 is the startup program's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -191,8 +191,7 @@ class NumpyArrayInitializer(Initializer):
     def __call__(self, var: Variable, block: Block | None) -> Operator:
         attrs = value_attributes(self.value, var.dtype) | {"shape": list(self.value.shape)}
         kept = VarType(attrs["dtype"])  # a program holds floats in single precision
-        made = _prepend if kept == var.dtype else _cast_from(kept)
-        return made("assign_value", var, _where(var, block), attrs)
+        return _prepend("assign_value", var, block, attrs, kind=kept)
 
 
 class BilinearInitializer(Initializer):
@@ -232,10 +231,20 @@ def _prepend(
     block: Block | None,
     attrs: Mapping[str, Any],
     inputs: Mapping[str, Any] | None = None,
+    kind: VarType | None = None,
 ) -> Operator:
-    where = _where(var, block)
-    op: Operator = apply(op_type, inputs, {"Out": [var]}, attrs, block=where, index=0)
-    var.stop_gradient = True
+    """kind: what the operator gives, where that is cast to the variable's element type."""
+    where, made = _where(var, block), var
+    if kind is not None and kind != var.dtype:
+        place = backend() if where is None else Blocks(where)
+        name = names.generate(f"{var.name}_init.tmp")
+        made = place.variable(name=name, shape=var.shape, dtype=kind, persistable=False)
+        attrs = {**attrs, "dtype": int(kind)}
+    op: Operator = apply(op_type, inputs, {"Out": [made]}, attrs, block=where, index=0)
+    if made is not var:
+        kinds = {"in_dtype": int(made.dtype), "out_dtype": int(var.dtype)}
+        apply("cast", {"X": made}, {"Out": var}, kinds, block=where, index=1)
+    made.stop_gradient = var.stop_gradient = True
     return op
 
 
@@ -263,31 +272,8 @@ def _draw(
     block = _where(var, block)
     seed = seed or _seed(block)
     own = attrs | {"shape": var.shape, "dtype": int(var.dtype), "seed": seed}
-    if var.dtype not in _HALF:
-        return _prepend(op_type, var, block, own, inputs)
-    return _cast_from(VarType.FP32)(op_type, var, block, own, inputs)
-
-
-def _cast_from(kind: VarType) -> Callable[..., Operator]:
-    """`_prepend`, of an operator that gives another element type than the variable's."""
-
-    def prepend(
-        op_type: str,
-        var: Variable,
-        block: Block | None,
-        attrs: Mapping[str, Any],
-        inputs: Mapping[str, Any] | None = None,
-    ) -> Operator:
-        place = backend() if block is None else Blocks(block)
-        name = names.generate(f"{var.name}_init.tmp")
-        made = place.variable(name=name, shape=var.shape, dtype=kind, persistable=False)
-        op = _prepend(op_type, made, block, {**attrs, "dtype": int(kind)}, inputs)
-        kinds = {"in_dtype": int(kind), "out_dtype": int(var.dtype)}
-        apply("cast", {"X": made}, {"Out": var}, kinds, block=block, index=1)
-        var.stop_gradient = True
-        return op
-
-    return prepend
+    kind = VarType.FP32 if var.dtype in _HALF else None
+    return _prepend(op_type, var, block, own, inputs, kind)
 
 
 Constant = ConstantInitializer

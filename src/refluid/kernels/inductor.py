@@ -203,6 +203,17 @@ def in_order() -> GraphFunction:
     return found
 
 
+def without_order(module: GraphModule) -> GraphModule:
+    """A copy of the graph without what `in_order` has brought in."""
+    found, ordering = copy.deepcopy(module), part(_FORCE, None)
+    for node in list(found.graph.nodes):
+        if node.op == "call_function" and node.target is ordering:
+            node.replace_all_uses_with(node.args[0])
+            found.graph.erase_node(node)
+    found.recompile()
+    return found
+
+
 def without_memory() -> AbstractContextManager[Any]:
     """Within it tensors are made without memory, where torch can."""
     mode = part("torch._subclasses.fake_tensor.FakeTensorMode", nullcontext)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import operator
 from collections import Counter, defaultdict
@@ -18,7 +17,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 
 from refluid.kernels.holders import laid_out_alike
-from refluid.kernels.inductor import compile_graph, in_order, without_memory
+from refluid.kernels.inductor import compile_graph, in_order, without_memory, without_order
 from refluid.kernels.rows.lookup import check_rows
 from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
 from refluid.runtime.recorded.proving import proven
@@ -48,7 +47,7 @@ _PRODUCTS = """
     mm addmm bmm baddbmm select
 """
 _CUT = frozenset(_PRODUCTS.split())
-_PROOF = "refluid.proof"  # of a graph: its kernels as they were, which arguments they write over
+_WRITTEN = "refluid.written"  # of a graph: which arguments it writes over
 
 CompiledFunction = Callable[..., Any]
 # Those that may be compiled, with the values that have their ids, and no others.
@@ -121,8 +120,8 @@ def _once(compiler: Compiler) -> Compiler:
     def compile_once(module: GraphModule, ins: list[Tensor], outs: list[Tensor]) -> Any:
         key = str(module.graph), *map(_lie, (*ins, *outs))
         if key not in made:
-            kernels, written = module.meta.pop(_PROOF)
-            made[key] = proven(kernels, compiler(module, ins, outs), written)
+            kernels = without_order(module)  # which the compiler may take apart
+            made[key] = proven(kernels, compiler(module, ins, outs), module.meta[_WRITTEN])
         return made[key]
 
     return compile_once
@@ -255,8 +254,7 @@ def _module(
     graph.output(tuple(nodes[value] for value in outs))
     module = GraphModule(torch.nn.Module(), graph)
     written = frozenset().union(*(kernel.writes for kernel in kernels))
-    places = [n for n, value in enumerate(ins) if value.storage in written]
-    module.meta[_PROOF] = copy.deepcopy(module), places
+    module.meta[_WRITTEN] = [n for n, value in enumerate(ins) if value.storage in written]
     _lay(module, ins, outs, written, bound)
     return module
 
