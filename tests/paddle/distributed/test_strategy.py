@@ -10,7 +10,6 @@ from refluid.fluid import BuildStrategy
 from refluid.paddle.distributed.fleet import DistributedStrategy
 from refluid.paddle.distributed.fleet.base.configs import CONFIGS, switch_of
 from refluid.paddle.distributed.fleet.base.fields import BUILD, EXECUTION, FLAGS, SWITCHES
-from scripts.fleet_page import PAGE, markdown
 
 # As the guide of LARS shows it.
 LARS = """
@@ -159,7 +158,3 @@ def test_it_prints_as_in_the_guides() -> None:
     shown = str(strategy)
     assert LARS in shown and "DistributedStrategy Overview" in shown
     assert "amp=True" not in shown and "nccl_comm_num" in shown
-
-
-def test_the_page_is_made_of_the_tables() -> None:
-    assert markdown() in PAGE.read_text(encoding="utf-8"), "`make docs` writes the page"
