@@ -54,3 +54,21 @@ def test_who_waits_for_another_program_is_not_waited_for(tmp_path: Path) -> None
     ended = _ended(waits, tmp_path, "1")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
     assert time.monotonic() - begun < 50
+
+
+def test_it_is_asked_again_where_a_callback_swallowed_it(tmp_path: Path) -> None:
+    """As those of weak references do, which import locks have."""
+    script = _SCRIPT.replace("        begun.set()\n", "").replace(
+        "        while True:",
+        """        import weakref
+        class Held: pass
+        def late(_reference):
+            begun.set()
+            while True: torch.add(one, one)
+        held = Held()
+        reference = weakref.ref(held, late)
+        del held
+        while True:""",
+    )
+    ended = _ended(script, tmp_path, "1")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from refluid.core.whole_threads import JoinedThread, begin
+from refluid.core.whole_threads import JoinedThread, begin, ended
 from tests.interrupting import Lingering, interrupted_in, interruptible
 
 
@@ -65,3 +66,23 @@ def test_a_thread_that_is_interrupted_as_it_starts_runs() -> None:
     assert done.wait(60)
     thread.join()
     assert thread not in threading.enumerate()
+
+
+def test_a_future_that_is_waited_for_is_left_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by an interrupt in the moment in which a `Condition` would wait for its lock again."""
+
+    acquire = threading.Condition._acquire_restore  # type: ignore[attr-defined]
+
+    def interrupt(*state: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        acquire(*state)
+
+    with ThreadPoolExecutor(1) as threads:
+        work = Lingering()
+        future = threads.submit(work)
+        with interrupted_in("ended"):
+            ended(future)
+        monkeypatch.setattr(threading.Condition, "_acquire_restore", interrupt)
+        work.end()
+        assert ended(future).result() is None and work.over

@@ -12,6 +12,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.threads import begin_thread
+from refluid.core.whole_threads import ended
 
 Exchanged = Tensor | SelectedRows
 
@@ -130,7 +131,7 @@ class _Started:
         self._future = future
 
     def wait(self) -> None:
-        self._future.result()
+        ended(self._future).result()
 
     def done(self) -> bool:
         return self._future.done()

@@ -7,7 +7,12 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -38,6 +43,18 @@ def begin(thread: threading.Thread) -> None:
     """
     with interrupts_later():
         thread.start()
+
+
+def ended(future: Future[T]) -> Future[T]:
+    """The future, once it is done.
+
+    `Future.result` itself waits in a `threading.Condition`, with what `Waiters` says of it.
+    """
+    over = threading.Lock()
+    over.acquire()
+    future.add_done_callback(lambda _future: over.release())
+    over.acquire()
+    return future
 
 
 class JoinedThread:

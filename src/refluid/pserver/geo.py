@@ -13,6 +13,7 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
+from refluid.core.whole_threads import ended
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.kernels.rows.ids import unique_ids
 from refluid.pserver.layout import SparseParameter
@@ -129,7 +130,7 @@ class DeltaLink(TableLink):
         if exchange is None or not (wait or exchange.answer.done()):
             return
         self._under_way = None
-        dense, rows = exchange.answer.result()
+        dense, rows = ended(exchange.answer).result()
         for name, (ids, was) in exchange.sent.items():
             own, before = self._own[name], self._before[name]
             if ids is None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
-from refluid.core.whole_threads import Waiters
+from refluid.core.whole_threads import Waiters, ended
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.pserver.links import TableLink, overwrite, together
 from refluid.pserver.table_client import TableClient
@@ -112,7 +112,7 @@ class SendingLink(TableLink):
             guess = step.left.get(table)
             if guess is not None and torch.equal(guess, ids.reshape(-1)):
                 del step.left[table]
-                return step.rows.result()[table].of(ids)
+                return ended(step.rows).result()[table].of(ids)
         return super()._rows(table, ids)
 
     def flush(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from refluid.comm import LocalGroup
 from refluid.core.errors import PeerFailed
 from refluid.core.threads import begin_thread, operator_threads
+from refluid.core.whole_threads import ended
 
 
 class Replicas:
@@ -37,7 +38,7 @@ class Replicas:
         futures = [
             thread.submit(self._guarded, work, rank) for rank, thread in enumerate(self._threads)
         ]
-        errors = [future.exception() for future in futures]
+        errors = [ended(future).exception() for future in futures]
         failed = [error for error in errors if error is not None]
         if failed:
             self.group.reset()
