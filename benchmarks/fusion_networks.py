@@ -73,6 +73,22 @@ def sums(image: Any) -> Any:
     return image
 
 
+def attending(image: Any) -> Any:
+    """Two layers of attention of four heads, each with a shortcut."""
+    for _ in range(2):
+        asked, keys, values = (
+            layers.transpose(
+                layers.reshape(layers.fc(image, 256, 2, bias_attr=False), [0, 0, 4, 64]),
+                [0, 2, 1, 3],
+            )
+            for _ in range(3)
+        )
+        weights = layers.softmax(layers.matmul(asked, keys, transpose_y=True, alpha=0.125))
+        mixed = layers.transpose(layers.matmul(weights, values), [0, 2, 1, 3])
+        image = layers.elementwise_add(image, layers.reshape(mixed, [0, 0, 256]))
+    return layers.reduce_mean(image, dim=1)
+
+
 CASES = (
     FusionCase(
         "conv_bias",
@@ -138,6 +154,15 @@ CASES = (
         lambda image: image,
         (256, 64),
         10_000,
+        10,
+    ),
+    FusionCase(
+        "attention",
+        "2 layers of attention, 4 heads of 64, 128 places, batch 8",
+        ("fuse_attention",),
+        attending,
+        (8, 128, 256),
+        10,
         10,
     ),
 )

@@ -65,6 +65,15 @@ def alignments(fluid: Any) -> Any:
     return layers.warpctc(logits, label, 4, input_length=length, label_length=short)
 
 
+def attending(fluid: Any) -> Any:
+    layers = fluid.layers
+    rows, label = fluid.data("rows", [None, 5, 8]), fluid.data("label", [None, 1], "int64")
+    parted = layers.reshape(layers.fc(rows, 8, num_flatten_dims=2), [0, 0, 2, 4])
+    heads = layers.transpose(parted, [0, 2, 1, 3])
+    weights = layers.softmax(layers.matmul(heads, heads, transpose_y=True, alpha=0.5))
+    return layers.softmax_with_cross_entropy(layers.fc(layers.matmul(weights, heads), 4), label)
+
+
 def feeds() -> dict[str, Any]:
     draws = np.random.default_rng(5)
     return {
@@ -72,6 +81,7 @@ def feeds() -> dict[str, Any]:
         "label": draws.integers(0, 4, (64, 1)),
         "ids": draws.integers(0, 50, (64, 5)),
         "x": draws.standard_normal((6, 64, 7)).astype(np.float32),
+        "rows": draws.standard_normal((64, 5, 8)).astype(np.float32),
         "labels": draws.integers(0, 4, (64, 2)),
         "lengths": np.full(64, 6),
         "short": np.full(64, 2),
@@ -88,6 +98,7 @@ def runs(fluid: Any) -> Iterator[tuple[str, Callable[[Any], Any], Any]]:
     yield "half", convolutions, scaled
     yield "lazy adam", embeddings, chosen.Adam(0.01, lazy_mode=True)
     yield "sgd", embeddings, chosen.SGD(0.5)
+    yield "attention", attending, chosen.SGD(0.5)
     yield "adagrad", alignments, chosen.Adagrad(0.05)
     for name in ("Adadelta", "Adamax", "RMSProp", "Lamb", "Ftrl"):
         yield name, embeddings, getattr(chosen, name)(0.05)

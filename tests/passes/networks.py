@@ -83,3 +83,16 @@ def norm(image: Any, **options: Any) -> Any:
 
 def depthwise(image: Any, **options: Any) -> Any:
     return conv(image, groups=3, use_cudnn=False, bias_attr=False, **options)
+
+
+def attention(image: Any, drop: float | None = None, **options: Any) -> Any:
+    """Of each channel to itself, with a mask that isn't trained; drop: a dropout's probability."""
+    keys = layers.fc(image, 6, num_flatten_dims=3, bias_attr=False)
+    options = {"transpose_y": True, "alpha": 0.3} | options
+    scores = layers.matmul(layers.scale(image, 2.0), keys, **options)
+    mask = layers.assign(np.array([[0, -1, 2, -1e9, 0, 1]], "float32"))
+    mask.stop_gradient = True
+    weights = layers.softmax(layers.elementwise_add(scores, mask))
+    if drop is not None:
+        weights = layers.dropout(weights, drop)
+    return layers.matmul(weights, layers.fc(image, 6, num_flatten_dims=3, bias_attr=False))

@@ -13,7 +13,7 @@ from refluid import fluid
 from refluid.analysis.verifier import verify
 from refluid.engine.pipeline import FUSING
 from refluid.ir.text import print_op
-from tests.passes.networks import Build, Network, conv, depthwise, norm, types
+from tests.passes.networks import Build, Network, attention, conv, depthwise, norm, types
 from tests.passes.rewriting import passed
 
 OTHERS = {"forward_only", "sync_batch_norm"}  # which change what is computed
@@ -48,6 +48,12 @@ def _matmul(image: Any) -> Any:
     weights = layers.create_parameter([6, 4], "float32")
     bias = layers.create_parameter([4], "float32", is_bias=True)
     return layers.elementwise_add(layers.matmul(image, weights), bias, act="sigmoid")
+
+
+def _unmasked(image: Any) -> Any:
+    queries = layers.fc(image, 6, num_flatten_dims=3, bias_attr=False)
+    weights = layers.softmax(layers.matmul(queries, image, transpose_y=True))
+    return layers.matmul(weights, layers.scale(image, 0.5))
 
 
 def _both(*names: str) -> str:
@@ -129,6 +135,20 @@ FUSIONS = [
         _both("square", "reduce_sum"),
         _both("squared_l2_norm"),
     ),
+    Fusion(
+        "fuse_attention",
+        attention,
+        _both("matmul", "elementwise_add", "softmax", "matmul"),
+        _both("attention_of_heads"),
+    ),
+    Fusion(
+        "fuse_attention",
+        lambda x: _unmasked(attention(x, drop=0.0)),
+        _both(*("matmul", "elementwise_add", "softmax", "dropout", "matmul"))
+        + " "
+        + _both("matmul", "softmax", "matmul"),
+        _both("attention_of_heads", "attention_of_heads"),
+    ),
 ]
 
 
@@ -175,71 +195,6 @@ def test_text_of_a_fused_pair() -> None:
         "Out@GRAD=fc_0.tmp_2@GRAD) -> Y@GRAD=fc_0.w_0@GRAD, Bias@GRAD=fc_0.b_0@GRAD "
         '{activation="relu"}',
     ]
-
-
-def _shared_sum(image: Any) -> Any:
-    product = layers.fc(image, 7, bias_attr=False)
-    bias = layers.create_parameter([7], "float32", is_bias=True)
-    return layers.elementwise_add(layers.elementwise_add(product, bias, act="relu"), product)
-
-
-def _own_sums(image: Any) -> Any:
-    plain = conv(image, bias_attr=False)
-    sums = layers.reduce_sum(plain, dim=[0, 2, 3])
-    sums.stop_gradient = True
-    return layers.elementwise_add(plain, sums, axis=1)
-
-
-def _rows(image: Any) -> Any:
-    bias = layers.create_parameter([6], "float32", is_bias=True)
-    return layers.elementwise_add(conv(image, bias_attr=False), bias, axis=2)
-
-
-def _transposed(image: Any) -> Any:
-    weights = layers.create_parameter([6, 4], "float32")
-    bias = layers.create_parameter([4], "float32", is_bias=True)
-    product = layers.matmul(image, weights, transpose_x=True)
-    return layers.elementwise_add(product, bias, act="relu")
-
-
-def _broadcast(image: Any) -> Any:
-    bias = layers.create_parameter([3], "float32", is_bias=True)
-    return layers.elementwise_add(norm(image), bias, axis=1, act="relu")
-
-
-NEAR_MISSES = [
-    ("fuse_gemm_bias", _shared_sum, "also read by"),
-    ("fuse_gemm_epilogue", _transposed, "of its transpose"),
-    ("fuse_conv_bias", _own_sums, "in between"),
-    ("fuse_conv_bias", _rows, "not one number for each channel"),
-    ("fuse_bn_add_act_ops", _broadcast, "has another shape"),
-    ("fuse_bn_act_ops", lambda x: _twice(norm(x)), "also read by"),
-    ("fuse_elewise_add_act_ops", lambda x: _twice(layers.elementwise_add(x, x)), None),
-    ("fuse_relu_depthwise_conv", lambda x: _active_twice(conv(x)), "also read by"),
-    ("fuse_relu_depthwise_conv", lambda x: conv(layers.relu(x), groups=3), None),
-    ("fuse_relu_depthwise_conv", lambda x: depthwise(layers.relu(conv(x))), "nothing else keeps"),
-    ("fuse_softmax_cross_entropy", lambda x: layers.softmax(x), None),
-    ("fuse_squared_norm", lambda x: layers.reduce_sum(layers.square(x), 1), "is summed along"),
-]
-
-
-def _twice(x: Any) -> Any:
-    return layers.elementwise_mul(layers.relu(x), x)
-
-
-def _active_twice(x: Any) -> Any:
-    active = layers.relu(x)
-    return layers.elementwise_mul(layers.elementwise_add(depthwise(active), active), conv(x))
-
-
-@pytest.mark.parametrize(("name", "build", "reason"), NEAR_MISSES)
-def test_near_misses(name: str, build: Build, reason: str | None) -> None:
-    network = Network(build, act=None)
-    done = passed(network.main, name)
-    assert types(done.program) == types(network.main)
-    if reason is not None:
-        assert all(reason in one.reason for one in done.reports[name].refused)
-        assert done.reports[name].refused
 
 
 def test_what_is_kept_stays_computed() -> None:

@@ -66,6 +66,7 @@ ALLOWED: list[tuple[str, str, str]] = [
 WORDS: list[tuple[str, str, str]] = [
     ("engine/dataset_training.py", "read", "a word of the log"),
     ("engine/pipeline.py", "sync_batch_norm", "a pass"),
+    ("passes/fuse_attention.py", "scale softmax", "an attribute; a part of the pattern"),
     ("passes/fuse_bn_act.py", "norm", "a part of the pattern"),
     ("passes/fuse_softmax_cross_entropy.py", "softmax", "a part of the pattern"),
     ("passes/fuse_squared_norm.py", "reduce_all", "an attribute"),

@@ -29,7 +29,8 @@ class Conditions:
     overlaps: exchanges go on while a plan computes, where the communicator can. bucket: MB of
     gradients that are exchanged together, as flags say. trainers: how many
     processes train together, this being number `trainer`. counts: loops may count in Python.
-    sums_rows: gradients that loops add up may wait for the rows of all rounds.
+    sums_rows: gradients that loops add up may wait for the rows of all rounds. attends: attention
+    is one operator, where devices have a kernel for it.
     """
 
     strategy: Strategy
@@ -44,6 +45,7 @@ class Conditions:
     trainer: int = 0
     counts: bool = True
     sums_rows: bool = True
+    attends: bool = True
 
     @property
     def replicas(self) -> int:
@@ -94,13 +96,12 @@ def conditions(
     overlaps = bool(flags.value("refluid_overlap_exchange")) and not alone
     bucket = -1.0 if alone else float(flags.value("fuse_parameter_memory_size"))
     exchange = overlaps, bucket, trainers.size, trainers.rank
-    loops = (
+    ways = (
         bool(flags.value("refluid_counted_loops")) and not watched,
         bool(flags.value("refluid_loop_row_sums")) and not watched,
+        bool(flags.value("refluid_fused_attention")) and not watched,
     )
-    return Conditions(
-        strategy, tuple(devices), memories, kernels, watched, alone, *exchange, *loops
-    )
+    return Conditions(strategy, tuple(devices), memories, kernels, watched, alone, *exchange, *ways)
 
 
 def stage_of(strategy: Strategy, trainers: int, places: int) -> int:

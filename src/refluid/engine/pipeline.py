@@ -24,8 +24,8 @@ from refluid.ops.registry import with_fact
 from refluid.passes import (
     add_table_rows,
     early_updates,
+    fuse_attention,
     fuse_bn_act,
-    fuse_bn_add_act,
     fuse_conv_bias,
     fuse_elewise_add_act,
     fuse_gemm_epilogue,
@@ -132,10 +132,8 @@ def _bucket(strategy: Strategy) -> tuple[int, int]:
 
 
 def _is_parallel(setting: Setting) -> bool:
-    if setting.stage:
-        return False
     own_scale = int(setting.strategy.gradient_scale_strategy) == GradientScaleStrategy.Customized
-    return setting.replicas > 1 or own_scale
+    return not setting.stage and (setting.replicas > 1 or own_scale)
 
 
 # While a program is built: of optimizers, which know the program before it has a backward pass.
@@ -174,7 +172,7 @@ FUSING: tuple[PipelinePass[Any], ...] = (
         fuse_relu_depthwise_conv.RULES,
         _option("fuse_relu_depthwise_conv"),
     ),
-    _rules("fuse_bn_add_act_ops", fuse_bn_add_act.RULES, _option("fuse_bn_add_act_ops")),
+    _rules("fuse_bn_add_act_ops", fuse_bn_act.OF_SUMS, _option("fuse_bn_add_act_ops")),
     _rules("fuse_bn_act_ops", fuse_bn_act.RULES, _option("fuse_bn_act_ops")),
     _rules("fuse_gemm_epilogue", fuse_gemm_epilogue.RULES, _option("fuse_gemm_epilogue")),
     _rules(
@@ -190,6 +188,11 @@ FUSING: tuple[PipelinePass[Any], ...] = (
     _rules("fuse_conv_bias", fuse_conv_bias.RULES, _always),
     _rules("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
     _rules("fuse_squared_norm", fuse_squared_norm.RULES, _always),
+    _rules(
+        "fuse_attention",
+        fuse_attention.RULES,
+        lambda setting: setting.attends and not setting.as_written,
+    ),
 )
 # For each replica.
 PLACING: tuple[PipelinePass[Any], ...] = (

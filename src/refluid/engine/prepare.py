@@ -106,6 +106,7 @@ class Prepared:
                 kept,
                 device,
                 as_written=bool(now.watched),
+                attends=now.attends and device.type == "cpu",
                 saves=now.memories[0].optimize,
                 threads=now.threads,
                 loss=self.loss,

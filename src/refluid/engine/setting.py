@@ -18,18 +18,19 @@ class Setting:
     """All that decides how a program is rewritten, for replica `rank` of several.
 
     kept: variables that are fed or fetched. as_written: only what is asked for, so that a profile
-    shows the operators that the user wrote. saves: less memory matters more than time. threads: of
-    the replica. shares: the replicas have the same parameters. owning: in Reduce mode each makes
-    the updates of its own parameters only. precision, merge: what an optimizer is asked for.
-    inference: without gradients, updates and learning-rate schedules. stage: how much has owners
-    among the trainers, 0 for nothing. overlaps: gradients are exchanged with other processes while
-    later ones are computed.
+    shows the operators that the user wrote. attends: attention is one operator. saves: less memory
+    matters more than time. threads: of the replica. shares: the replicas have the same parameters.
+    owning: in Reduce mode each makes the updates of its own parameters only. precision, merge: what
+    an optimizer is asked for. inference: without gradients, updates and learning-rate schedules.
+    stage: how much has owners among the trainers, 0 for nothing. overlaps: gradients are exchanged
+    with other processes while later ones are computed.
     """
 
     strategy: Strategy = DEFAULT
     kept: frozenset[str] = frozenset()
     device: torch.device = _CPU
     as_written: bool = False
+    attends: bool = True
     saves: bool = False
     threads: int = 1
     loss: str | None = None

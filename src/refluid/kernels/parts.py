@@ -23,6 +23,7 @@ IMPORTING_RULES = (
     "torch._meta_registrations.elementwise_dtypes",
 )
 _SYMPY = "torch imports sympy when it first infers a shape"
+_WEIGHTS = "a product, a softmax and a product, with the weights in memory"
 _NOT_RECORDED = "steps aren't recorded, and the memory of a step can't be measured"
 _ENTERED = "compiled functions are entered through autograd's wrapper"
 _BY_PYTHON = "compiled steps with kernels that give lists are run by Python"
@@ -38,6 +39,8 @@ PARTS: dict[str, str] = {
     **{f"torch.{name}": "the operator, which takes longer to call" for name in _CALLS.split()},
     "torch.ops.aten._softmax_backward_data": "its formula",
     "torch.ops.aten._add_relu": "a sum and relu, in two passes over memory",
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default": _WEIGHTS,
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default": _WEIGHTS,
     "torch._ctc_loss": "the sums over alignments, written out",
     "torch.ops.aten._ctc_loss_backward": "the sums over alignments, written out",
     "torch.ops.mkldnn._linear_pointwise.default": "MKL's matrix products",

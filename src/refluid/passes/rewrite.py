@@ -8,11 +8,11 @@ pattern fits and the rule doesn't fire there is a reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from refluid.analysis.uses import blocks_in_use, names_in_use, uses_in
+from refluid.analysis.uses import Version, blocks_in_use, names_in_use, uses_in
 from refluid.ir.attributes import CALLSTACK, COMMON, DEVICE, NAMESCOPE, ROLE, ROLE_VAR
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
@@ -44,7 +44,9 @@ class Rule:
 
     attrs: the attributes of both fused operators. backward_attrs: of the backward one, where it has
     others. check: the reason not to fire, or None.
-    early: the fused operator stands where the first of the found ones stood, not the last.
+    early: the fused operator stands where the first of the found ones stood, not the last;
+    early_backward: the backward one alone.
+    kept: symbols of variables that the fused operator makes for the backward one, and their shapes.
     Without `backward` the backward pass stays as it is.
     """
 
@@ -55,7 +57,9 @@ class Rule:
     attrs: Callable[[Match], Mapping[str, Any]]
     check: Objection = _never
     early: bool = False
+    early_backward: bool = False
     backward_attrs: Callable[[Match], Mapping[str, Any]] | None = None
+    kept: Mapping[str, Callable[[Match], Sequence[int]]] = field(default_factory=dict)
 
     @cached_property
     def halves(self) -> tuple[tuple[tuple[PatternNode, ...], PatternNode], ...]:
@@ -97,6 +101,8 @@ def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> No
             if reason != ANOTHER:
                 report.refused.append(Refusal(" + ".join(match.types.values()), reason))
             continue
+        if rule.kept and len(match.positions) > len(found.positions):
+            match = _keeping(rule, match)
         for nodes, fused in _present_halves(rule, match):
             op = _fused(rule, match, nodes, fused)
             placed[_place(rule, match, nodes)] = op
@@ -104,6 +110,19 @@ def _apply(rule: Rule, block: Block, kept: frozenset[str], report: Report) -> No
         taken |= set(match.positions.values())
     if taken:
         _replace(block, taken, placed)
+
+
+def _keeping(rule: Rule, match: Match) -> Match:
+    """The match with new variables for what the fused operator keeps for the backward one."""
+    block, versions = match.uses.block, dict(match.versions)
+    first = versions[rule.halves[0][1].outputs[0].symbol]
+    assert first is not None
+    out = block.var_recursive(first.name)
+    for symbol, shape in rule.kept.items():
+        name = f"{out.name}@{symbol.upper()}_{first.number}"
+        block.create_var(name=name, shape=shape(match), dtype=out.dtype, stop_gradient=True)
+        versions[symbol] = Version(name, 1)
+    return replace(match, versions=versions)
 
 
 def _replace(block: Block, taken: set[int], placed: dict[int, Operator]) -> None:
@@ -125,7 +144,8 @@ def _present_halves(
 
 def _place(rule: Rule, match: Match, nodes: Sequence[PatternNode]) -> int:
     positions = [match.positions[node.label] for node in nodes]
-    return min(positions) if rule.early else max(positions)
+    backward = nodes is not rule.halves[0][0]
+    return min(positions) if rule.early or (backward and rule.early_backward) else max(positions)
 
 
 def _obstacle(rule: Rule, match: Match, kept: frozenset[str]) -> str | None:

@@ -1,21 +1,61 @@
-"""Attention of heads as one kernel."""
+"""Attention of heads as one operator: what `fuse_attention` makes of the operators of a program."""
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Sequence
+
 from torch import Tensor
 
-from refluid.ops.registry import operator
+from refluid.ops.registry import gradient, operator
 
 
 @operator(
     "attention_of_heads",
-    outputs="Out",
-    uses="Q K V Mask",
+    outputs="Out Kept?",
+    uses="Q K V Mask Out Kept",
     differentiable="Q K V",
     amp="fast",
-    lod="",
+    without_lod="Kept",
+    by_autograd="always",
 )
-def attention_of_heads(Q: Tensor, K: Tensor, V: Tensor, Mask: Tensor | None = None) -> Tensor:
-    """softmax(Q · Kᵀ / sqrt(size) + Mask) · V of (N, heads, length, size)."""
-    return torch.nn.functional.scaled_dot_product_attention(Q, K, V, Mask)
+def attention_of_heads(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    Mask: Tensor | None = None,
+    *,
+    scale: float = 0.0,
+    dropout_prob: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """(1 - dropout_prob) · softmax(scale · Q · Kᵀ + Mask) · V of (N, heads, length, size).
+
+    scale: 1 / sqrt(size) where it is 0. dropout_prob: of a dropout in inference that scales. Kept
+    is what the gradients are made of, besides the others.
+    """
+    from refluid.kernels.attention import attention  # few programs attend
+
+    out, kept = attention(Q, K, V, Mask, scale or Q.shape[-1] ** -0.5)
+    return (out * (1.0 - dropout_prob) if dropout_prob else out), kept
+
+
+@gradient("attention_of_heads")
+def attention_of_heads_grad(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    Mask: Tensor | None,
+    Out: Tensor,
+    Kept: Tensor,
+    d_Out: Tensor,
+    *,
+    scale: float = 0.0,
+    dropout_prob: float = 0.0,
+    need: Sequence[bool] = (True, True, True),
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of Q, K and V."""
+    from refluid.kernels.attention import gradients
+
+    if dropout_prob:
+        factor = 1.0 - dropout_prob
+        Out, d_Out = Out / factor if factor else Out, d_Out * factor
+    return gradients(Q, K, V, Mask, Out, Kept, d_Out, scale or Q.shape[-1] ** -0.5, need)
