@@ -30,7 +30,8 @@ class Conditions:
     gradients that are exchanged together, as flags say. trainers: how many
     processes train together, this being number `trainer`. counts: loops may count in Python.
     sums_rows: gradients that loops add up may wait for the rows of all rounds. attends: attention
-    is one operator, where devices have a kernel for it.
+    is one operator, where devices have a kernel for it. finds_rows: gradients of tables may be rows
+    though dense ones were asked for.
     """
 
     strategy: Strategy
@@ -46,6 +47,7 @@ class Conditions:
     counts: bool = True
     sums_rows: bool = True
     attends: bool = True
+    finds_rows: bool = True
 
     @property
     def replicas(self) -> int:
@@ -100,6 +102,7 @@ def conditions(
         bool(flags.value("refluid_counted_loops")) and not watched,
         bool(flags.value("refluid_loop_row_sums")) and not watched,
         bool(flags.value("refluid_fused_attention")) and not watched,
+        bool(flags.value("refluid_found_rows")) and not watched,
     )
     return Conditions(strategy, tuple(devices), memories, kernels, watched, alone, *exchange, *ways)
 

@@ -6,18 +6,13 @@ program is run, asks for it. `refluid inspect --after NAME` shows what one of th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-import torch
-
-from refluid.core import flags
-from refluid.engine.setting import AS_USUAL, Setting
-from refluid.engine.strategy import Strategy
+from refluid.engine.setting import AS_USUAL, Setting, parallel_of, sharding_of
 from refluid.engine.verifying import verified
 from refluid.ir.program import Program
 from refluid.ops.registry import with_fact
@@ -35,20 +30,16 @@ from refluid.passes import (
     half_on_cpu,
     time_steps,
 )
-from refluid.passes.data_parallel import GradientScaleStrategy, Parallel, data_parallel
+from refluid.passes.data_parallel import GradientScaleStrategy, data_parallel
 from refluid.passes.forward_only import forward_only
 from refluid.passes.gradient_merge import GradientMerge, gradient_merge
 from refluid.passes.mixed_precision import HalfPrecision, mixed_precision
 from refluid.passes.protocol import Options, Report
 from refluid.passes.recompute_activations import recompute_activations
 from refluid.passes.rewrite import Rule, apply
-from refluid.passes.sharding import Sharding, shard
+from refluid.passes.sharding import shard
 from refluid.passes.sync_batch_norm import sync_batch_norm
 
-_CPU = torch.device("cpu")
-_MEGABYTE = 1 << 20
-# A bucket that is exchanged while later gradients are still being computed, as DDP has it.
-_BUCKET = 25 * _MEGABYTE
 O = TypeVar("O")  # noqa: E741
 
 
@@ -86,49 +77,6 @@ def _rules(
 
 def _option(name: str) -> Callable[[Setting], bool]:
     return attrgetter(f"strategy.{name}")
-
-
-def _parallel(setting: Setting) -> Parallel:
-    strategy = setting.strategy
-    return Parallel(
-        setting.replicas,
-        setting.loss,
-        setting.rank,
-        GradientScaleStrategy(int(strategy.gradient_scale_strategy)),
-        *(_bucket(strategy) if strategy.fuse_all_reduce_ops else (0, 0)),
-        setting.reduces,
-        setting.reduces and not setting.shares,
-        strategy.fuse_broadcast_ops,
-    )
-
-
-def _sharding(setting: Setting) -> Sharding:
-    strategy, plain = setting.strategy, _parallel(setting)
-    shares = strategy.sharding_degree or setting.replicas
-    return Sharding(
-        setting.replicas,
-        setting.loss,
-        setting.rank,
-        plain.scale,
-        plain.bucket_bytes,
-        plain.bucket_count,
-        share=setting.rank % shares,
-        shares=shares,
-        stage=setting.stage,
-        segment_bytes=int(strategy.segment_megabytes * _MEGABYTE),
-        anchors=strategy.segment_anchors,
-        kept=setting.kept,
-    )
-
-
-def _bucket(strategy: Strategy) -> tuple[int, int]:
-    """At how many bytes and, if not 0, how many gradients an exchange is begun."""
-    if strategy.bucket_megabytes >= 0:
-        return int(strategy.bucket_megabytes * _MEGABYTE), strategy.bucket_gradients
-    size = float(flags.value("fuse_parameter_memory_size"))
-    count = int(flags.value("fuse_parameter_groups_size"))
-    usual = _BUCKET if count == 1 else sys.maxsize
-    return usual if size < 0 else int(size * _MEGABYTE), count if count > 1 else 0
 
 
 def _is_parallel(setting: Setting) -> bool:
@@ -188,6 +136,13 @@ FUSING: tuple[PipelinePass[Any], ...] = (
     _rules("fuse_conv_bias", fuse_conv_bias.RULES, _always),
     _rules("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
     _rules("fuse_squared_norm", fuse_squared_norm.RULES, _always),
+    PipelinePass(
+        "update_table_rows",
+        add_table_rows.update_table_rows,
+        lambda setting: setting.finds_rows and setting.replicas == 1 and not setting.as_written,
+        _kept,
+        with_fact("gives_rows"),
+    ),
     _rules(
         "fuse_attention",
         fuse_attention.RULES,
@@ -196,8 +151,8 @@ FUSING: tuple[PipelinePass[Any], ...] = (
 )
 # For each replica.
 PLACING: tuple[PipelinePass[Any], ...] = (
-    PipelinePass("data_parallel", data_parallel, _is_parallel, _parallel),
-    PipelinePass("sharding", shard, lambda setting: setting.stage > 0, _sharding),
+    PipelinePass("data_parallel", data_parallel, _is_parallel, parallel_of),
+    PipelinePass("sharding", shard, lambda setting: setting.stage > 0, sharding_of),
     PipelinePass(
         "recompute_activations",
         recompute_activations,

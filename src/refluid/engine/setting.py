@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import torch
 
+from refluid.core import flags
 from refluid.engine.strategy import DEFAULT, ReduceStrategy, Strategy
+from refluid.passes.data_parallel import GradientScaleStrategy, Parallel
 from refluid.passes.gradient_merge import GradientMerge
 from refluid.passes.mixed_precision import HalfPrecision
+from refluid.passes.sharding import Sharding
 
 _CPU = torch.device("cpu")
+_MEGABYTE = 1 << 20
+# A bucket that is exchanged while later gradients are still being computed, as DDP has it.
+_BUCKET = 25 * _MEGABYTE
 
 
 @dataclass(frozen=True)
@@ -18,7 +25,8 @@ class Setting:
     """All that decides how a program is rewritten, for replica `rank` of several.
 
     kept: variables that are fed or fetched. as_written: only what is asked for, so that a profile
-    shows the operators that the user wrote. attends: attention is one operator. saves: less memory
+    shows the operators that the user wrote. attends: attention is one operator. finds_rows: dense
+    gradients of tables may be rows. saves: less memory
     matters more than time. threads: of the replica. shares: the replicas have the same parameters.
     owning: in Reduce mode each makes the updates of its own parameters only. precision, merge: what
     an optimizer is asked for. inference: without gradients, updates and learning-rate schedules.
@@ -31,6 +39,7 @@ class Setting:
     device: torch.device = _CPU
     as_written: bool = False
     attends: bool = True
+    finds_rows: bool = True
     saves: bool = False
     threads: int = 1
     loss: str | None = None
@@ -63,3 +72,51 @@ class Setting:
 
 # A whole program in one process, by Fluid's defaults.
 AS_USUAL = Setting()
+
+
+# -- options of passes ------------------------------------------------------------
+
+
+def parallel_of(setting: Setting) -> Parallel:
+    """Of `data_parallel`."""
+    strategy = setting.strategy
+    return Parallel(
+        setting.replicas,
+        setting.loss,
+        setting.rank,
+        GradientScaleStrategy(int(strategy.gradient_scale_strategy)),
+        *(_bucket(strategy) if strategy.fuse_all_reduce_ops else (0, 0)),
+        setting.reduces,
+        setting.reduces and not setting.shares,
+        strategy.fuse_broadcast_ops,
+    )
+
+
+def sharding_of(setting: Setting) -> Sharding:
+    """Of `shard`."""
+    strategy, plain = setting.strategy, parallel_of(setting)
+    shares = strategy.sharding_degree or setting.replicas
+    return Sharding(
+        setting.replicas,
+        setting.loss,
+        setting.rank,
+        plain.scale,
+        plain.bucket_bytes,
+        plain.bucket_count,
+        share=setting.rank % shares,
+        shares=shares,
+        stage=setting.stage,
+        segment_bytes=int(strategy.segment_megabytes * _MEGABYTE),
+        anchors=strategy.segment_anchors,
+        kept=setting.kept,
+    )
+
+
+def _bucket(strategy: Strategy) -> tuple[int, int]:
+    """At how many bytes and, if not 0, how many gradients an exchange is begun."""
+    if strategy.bucket_megabytes >= 0:
+        return int(strategy.bucket_megabytes * _MEGABYTE), strategy.bucket_gradients
+    size = float(flags.value("fuse_parameter_memory_size"))
+    count = int(flags.value("fuse_parameter_groups_size"))
+    usual = _BUCKET if count == 1 else sys.maxsize
+    return usual if size < 0 else int(size * _MEGABYTE), count if count > 1 else 0

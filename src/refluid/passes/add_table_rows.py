@@ -1,11 +1,18 @@
-"""g1 = lookup_table_grad(ids, d) ; g = g0 + g1 -> the rows d are added to g0 at their ids.
+"""Gradients of tables stay rows, sparse gradients, instead of being tables full of zeros.
 
-The gradient of a table that is also used otherwise, as words are that a language model reads and
-predicts, is a sum. Its terms that come from looking rows up stay rows, sparse gradients, instead of
-being tables full of zeros.
+`add_table_rows`: g1 = lookup_table_grad(ids, d) ; g = g0 + g1 -> the rows d are added to g0 at
+their ids. So of a table that is also used otherwise, as words are that a language model reads and
+predicts.
+
+`update_table_rows`: of a large table whose gradient is only scaled, summed in squares and descended
+along (`rows_suffice`), by plain SGD, clipped or not. Where a batch names many of its rows, which is
+seen as it runs, the gradient stays dense. A factor that isn't finite spoils the rows that a batch
+names, not all.
 """
 
 from __future__ import annotations
+
+import math
 
 from refluid.analysis.uses import BlockUses, Version, blocks_in_use, uses_in
 from refluid.core.dtypes import VarType
@@ -63,3 +70,58 @@ def _is_private(term: Version, uses: BlockUses, kept: frozenset[str]) -> bool:
 def _is_dense(block: Block, name: str) -> bool:
     var = block.find_var_recursive(name)
     return var is not None and var.type == VarType.LOD_TENSOR and not var.persistable
+
+
+# -- tables whose rows suffice ---------------------------------------------------
+
+# Fewer numbers are passed over sooner than rows are found.
+_LARGE = 2**18
+
+
+def update_table_rows(program: Program, options: Options) -> Report:
+    """Has gradients of large tables be rows, in place, where nobody sees the others."""
+    report = Report()
+    for block in blocks_in_use(program):
+        uses = uses_in(block)
+        for position, op in enumerate(block.ops):
+            if facts_of(op.type).gives_rows and not op.attr("is_sparse") and _is_large(op):
+                (name,) = op.output_arg_names
+                rows = _rows(uses.after(position, name), uses, options.kept)
+                if rows:
+                    op.set_attr("is_sparse", True)
+                    op.set_attr("as_dense", True)
+                    op.set_attr("if_few", True)
+                    report.made.append(f"rows of {name}")
+                for one in rows:
+                    block.vars[one].type = VarType.SELECTED_ROWS
+    return report
+
+
+def _is_large(op: Operator) -> bool:
+    """Whether the table that rows are looked up in is, along its first dimension."""
+    (slot,) = facts_of(op.type).rows
+    (name,) = op.input(slot)
+    table = op.block.find_var_recursive(name)
+    return table is not None and min(table.shape) > 0 and math.prod(table.shape) >= _LARGE
+
+
+def _rows(term: Version, uses: BlockUses, kept: frozenset[str]) -> list[str]:
+    """The gradient and what it is scaled to, if rows of all of these suffice; else none."""
+    name, users = term.name, uses.users(term)
+    if not users or not _is_private(term, uses, kept) or not _is_dense(uses.block, name):
+        return []
+    found = [name]
+    for user in users:
+        op = uses.block.ops[user]
+        slots = [slot for slot, names in op.inputs.items() if name in names]
+        says = facts_of(op.type).rows_suffice
+        suffices = says(op) if callable(says) else says
+        if len(slots) != 1 or slots[0] not in suffices:
+            return []
+        if made := suffices[slots[0]]:
+            (scaled,) = op.output(made)
+            further = _rows(uses.after(user, scaled), uses, kept)
+            if not further:
+                return []
+            found += further
+    return found

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
 from refluid.ops.extras import ELEMENTWISE
 from refluid.ops.indicating import indicator
 from refluid.ops.math.broadcasting import (
@@ -136,8 +137,20 @@ def elementwise_sub_grad(
     return d_X, None if d_Y is None else -d_Y
 
 
+def _rows_by_number(op: Operator) -> dict[str, str]:
+    """Rows times one number are rows."""
+    (factor,) = map(op.block.find_var_recursive, op.input("Y"))
+    return {"X": "Out"} if factor is not None and tuple(factor.shape) == (1,) else {}
+
+
 @operator(
-    "elementwise_mul", outputs="Out", uses="X Y", stacked="beside Y", **_FLAGS, by_autograd="always"
+    "elementwise_mul",
+    outputs="Out",
+    uses="X Y",
+    stacked="beside Y",
+    **_FLAGS,
+    by_autograd="always",
+    rows_suffice=_rows_by_number,
 )
 @keeps_rows()
 def elementwise_mul(X: Tensor, Y: Tensor, *, axis: int = -1) -> Tensor:

@@ -47,7 +47,7 @@ def clip_grad(
     return d_Out * ((low < X) & (high > X))
 
 
-@operator("clip_by_norm", outputs="Out", uses=None)
+@operator("clip_by_norm", outputs="Out", uses=None, rows_suffice={"X": "Out"})
 @keeps_rows(merge=True)
 def clip_by_norm(X: Tensor, *, max_norm: float) -> Tensor:
     """X, scaled down to length max_norm where it is longer."""
@@ -57,7 +57,7 @@ def clip_by_norm(X: Tensor, *, max_norm: float) -> Tensor:
     return X * torch.where(length > max_norm, max_norm / length, torch.ones_like(length))
 
 
-@operator("squared_l2_norm", outputs="Out", uses="X", amp="keep", lod="")
+@operator("squared_l2_norm", outputs="Out", uses="X", amp="keep", lod="", rows_suffice={"X": ""})
 @on_values(merge=True)
 def squared_l2_norm(X: Tensor) -> Tensor:
     """The sum of X², of shape (1,)."""

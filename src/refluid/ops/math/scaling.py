@@ -24,7 +24,19 @@ def _ahead(op: Operator) -> float | None:
     return float(op.attr("bias")) if plain else None
 
 
-@operator("scale", outputs="Out", maker=scale_gradient, by_autograd="always", ahead=_ahead)
+def _scaled_rows(op: Operator) -> dict[str, str]:
+    """Rows that aren't there stay zero without a bias."""
+    return {} if op.attr("bias") else {"X": "Out"}
+
+
+@operator(
+    "scale",
+    outputs="Out",
+    maker=scale_gradient,
+    by_autograd="always",
+    ahead=_ahead,
+    rows_suffice=_scaled_rows,
+)
 @keeps_rows()
 def scale(
     X: Tensor,

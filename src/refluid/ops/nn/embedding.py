@@ -17,6 +17,8 @@ from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Long, Longs
 
 aten = torch.ops.aten
+# A table has so many times the rows that are few of it.
+_FEW = 2
 
 
 def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
@@ -52,9 +54,10 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
         is_sparse: bool = False,
         padding_idx: Long = -1,
         as_dense: bool = False,
+        if_few: bool = False,
     ) -> Tensor | SelectedRows:
         ids = ids_of(Ids)
-        if is_sparse:
+        if is_sparse and not (if_few and ids.numel() * _FEW > W.shape[0]):
             return _rows(W, ids, d_Out, padding_idx if as_dense else -1)
         grad: Tensor = aten.embedding_dense_backward(d_Out, ids, W.shape[0], padding_idx, False)
         return grad
@@ -64,7 +67,8 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
     backward.__doc__ = (
         "The gradient rows added up at their ids, none for padding_idx; with is_sparse as they "
         "are, with the ids they belong to: there those of padding_idx count too, as in Fluid, "
-        "but with as_dense, which passes set on gradients that were dense."
+        "but with as_dense, which passes set on gradients that were dense. if_few: a dense "
+        "table where they are many all the same."
     )
     _finish(name, forward, backward, extra)
 

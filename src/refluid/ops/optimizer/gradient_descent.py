@@ -18,7 +18,14 @@ from refluid.ops.sparse.sparse import dense
 Tensors = list[Tensor]
 
 
-@operator("sgd", outputs="ParamOut", uses=None, lod="", mutates={"ParamOut": "Param"})
+@operator(
+    "sgd",
+    outputs="ParamOut",
+    uses=None,
+    lod="",
+    mutates={"ParamOut": "Param"},
+    rows_suffice={"Grad": ""},
+)
 def sgd(Param: Tensor, LearningRate: Tensor, Grad: Tensor | SelectedRows) -> Tensor:
     """Param - LearningRate * Grad; of a sparse Grad only those rows are touched."""
     if isinstance(Grad, SelectedRows):
