@@ -243,5 +243,6 @@ load_environment(os.environ)
 # Kernels know no flags.
 compiled.keep_if(lambda: bool(value("refluid_kept_loops")))
 compiled.share_if(lambda: bool(value("refluid_shared_rows")))
+epilogues.drop_if(lambda: bool(value("refluid_dropout_loop")))
 epilogues.loop_if(lambda: bool(value("refluid_softmax_loop")))
 lists.one_pass_if(lambda: bool(value("refluid_one_pass_updates")))

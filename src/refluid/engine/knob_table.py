@@ -140,6 +140,8 @@ _UNMEASURED_FLAGS = {
     "0.93 of the time without",
     "refluid_fused_attention": "gains where programs attend. One thread, the suite's Transformer "
     "0.86 and BERT 0.85 of the time without",
+    "refluid_dropout_loop": "gains with dropout of 32,768 numbers and more. One thread, a million "
+    "numbers: 0.18 of the time, the gradient 0.13",
     "refluid_softmax_loop": "gains in losses of many classes. Two threads: softmax and logarithms "
     "of 640 x 10,000 logits 0.6 of torch's time, the LoD language model's step 0.95 of before, "
     "seq2seq's 0.99. One thread: sigmoid_cross_entropy_with_logits of 512 x 1000 with its gradient "

@@ -167,6 +167,28 @@ def softmax_is_by_loop(x: Tensor, axis: int) -> bool:
     return _wanted[0]() and not (torch.is_grad_enabled() and x.requires_grad)
 
 
+# -- dropout of many numbers -----------------------------------------------------
+
+# Of fewer, the code for it costs more to load than a program's steps gain.
+_DROPPED = 2**15
+
+_drops: list[Callable[[], bool]] = [lambda: True]
+
+
+def drop_if(wanted: Callable[[], bool]) -> None:
+    """Dropout of many numbers is one pass by a compiled loop while this holds."""
+    _drops[:] = [wanted]
+
+
+def dropout_loops(x: Tensor, *given: Tensor) -> Any:
+    """`dropouts.py` for many numbers; None for few, or for what it isn't made for."""
+    if x.numel() < _DROPPED or not x.is_cpu or x.dtype is not torch.float32 or not _drops[0]():
+        return None
+    from refluid.kernels import dropouts  # few programs drop so many
+
+    return dropouts if dropouts.suits(x, *given) else None
+
+
 # -- losses of many labels and logits -------------------------------------------
 
 # Of fewer, torch's kernels find all in the cache.

@@ -65,6 +65,26 @@ def test_attention(before: bool, columns: bool, masked: bool) -> None:
         assert x.gradient() == pytest.approx(y.gradient(), abs=2e-5)
 
 
+def test_attention_in_programs() -> None:
+    """Its gradient, by differences."""
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup), names.guard():
+        x = static.data("x", [2, 3, 8], "float32")
+        x.stop_gradient = False
+        layer = fused.FusedMultiHeadAttention(8, 2, 0.0, 0.0)
+        out = layer(x)
+        loss = (out * out * out).sum()
+        (gradient,) = static.gradients([loss], [x])
+    exe = static.Executor(CPUPlace())
+    exe.run(startup)
+    found = exe.run(main, {"x": X}, [gradient])[0]
+    along = RANDOM.randn(*X.shape).astype("float32")
+    more, less = (exe.run(main, {"x": X + s * along}, [loss])[0] for s in np.float32([1e-2, -1e-2]))
+    assert float((more - less).item()) / 2e-2 == pytest.approx(
+        float((found * along).sum()), rel=1e-2
+    )
+
+
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_feedforward(before: bool, activation: str) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from refluid.ir.checks import one_of
+from refluid.kernels.epilogues import dropout_loops
 from refluid.ops.bounded import Probability, Training
 from refluid.ops.registry import gradient, operator
 from refluid.ops.signature import Random
@@ -48,6 +49,11 @@ def dropout(
     if dropout_prob == 0.0:
         return X, torch.ones_like(X, dtype=torch.uint8)
     chosen = int(Seed.item()) if Seed is not None else seed if fix_seed else 0
+    divisor = 1.0 - dropout_prob if upscale else 1.0
+    if (loops := dropout_loops(X)) is not None and dropout_prob < 1.0:
+        key = torch.empty(1, dtype=torch.int64).random_(generator=random(chosen))
+        found: tuple[Tensor, Tensor] = loops.dropped(X, key, dropout_prob, divisor)
+        return found
     drawn = torch.empty_like(X, dtype=torch.float32).uniform_(generator=random(chosen))
     keep = drawn >= dropout_prob
     out = X * keep
@@ -66,7 +72,12 @@ def dropout_grad(
     dropout_implementation: str = "downgrade_in_infer",
 ) -> Tensor:
     """d_Out where the mask is 1, scaled as the forward was."""
+    upscale = dropout_implementation == "upscale_in_train" and 0.0 < dropout_prob < 1.0
+    divisor = 1.0 - dropout_prob if upscale else 1.0
+    if (loops := dropout_loops(d_Out, Mask)) is not None:
+        found: Tensor = loops.kept(d_Out, Mask, divisor)
+        return found
     grad = d_Out * Mask
-    if dropout_implementation == "upscale_in_train" and 0.0 < dropout_prob < 1.0:
-        grad /= 1.0 - dropout_prob
+    if upscale:
+        grad /= divisor
     return grad

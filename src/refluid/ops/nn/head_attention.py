@@ -16,7 +16,6 @@ from refluid.ops.registry import gradient, operator
     differentiable="Q K V",
     amp="fast",
     without_lod="Kept",
-    by_autograd="always",
 )
 def attention_of_heads(
     Q: Tensor,

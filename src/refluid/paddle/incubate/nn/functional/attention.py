@@ -131,7 +131,8 @@ def _seen(
     """softmax(q · kᵀ / sqrt(size) + mask) · v: one operator where nothing is dropped."""
     added = as_added(mask, q.dtype)
     if rate == 0.0:
-        return op("attention_of_heads", {"Q": q, "K": k, "V": v, "Mask": added})
+        given = {"Q": q, "K": k, "V": v, "Mask": added}
+        return op("attention_of_heads", given, {}, ("Out", "Kept"))[0]
     scores = linalg.matmul(math.scale(q, float(q.shape[-1]) ** -0.5), k, transpose_y=True)
     if added is not None:
         scores = math.add(scores, added)
