@@ -98,3 +98,23 @@ def test_whole_numbers_must_be_equal(caplog: pytest.LogCaptureFixture) -> None:
     module = symbolic_trace(rank)
     assert proven(module, lambda x: (x.argsort() + 1,), [])(x)[0].tolist() == [1, 2, 0]
     assert len(caplog.records) == 1
+
+
+def test_memory_that_nothing_is_written_to_is_not_compared(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What was written to is, where a graph writes in place."""
+
+    def kernels(x: Tensor) -> tuple[Tensor, ...]:
+        bare, filled = (aten.empty_like.default(x) for _ in range(2))
+        aten.mul.out(x, x, out=filled)
+        return aten.add.Tensor(x, 1.0), bare, filled
+
+    def other(factor: float) -> Callable[..., Any]:
+        return lambda x: (x + 1, torch.full_like(x, 7.0), x * x * factor)
+
+    x = torch.randn(8)
+    proven(symbolic_trace(kernels), other(1.0), [])(x)
+    assert not caplog.records
+    proven(symbolic_trace(kernels), other(1.01), [])(x)
+    assert "computed something else" in caplog.text

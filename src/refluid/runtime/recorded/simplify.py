@@ -22,7 +22,8 @@ from refluid.runtime.trees import mapped
 
 # Constants up to so many elements are computed once and kept.
 _SMALL = 4096
-_UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+# Kernels that give memory as it is.
+UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 
 
 def simplify(steps: list[Part]) -> list[Part]:
@@ -70,7 +71,7 @@ class _Writes:
 def _is_pure(kernel: Kernel) -> bool:
     if kernel.writes or kernel.draws:
         return False
-    return kernel.name not in _UNWRITTEN
+    return kernel.name not in UNWRITTEN
 
 
 def _folded(steps: list[Part]) -> list[Part]:
