@@ -107,7 +107,7 @@ class Prepared:
                 device,
                 as_written=bool(now.watched),
                 attends=now.attends and device.type == "cpu",
-                finds_rows=now.finds_rows,
+                finds_rows=now.finds_rows and device.type == "cpu",
                 saves=now.memories[0].optimize,
                 threads=now.threads,
                 loss=self.loss,
