@@ -53,9 +53,9 @@ def _expected(
 
 def _compared(draws: np.random.Generator, dtype: torch.dtype, **more: Any) -> Tensor:
     """What was kept for the gradients, once all results were compared."""
-    batch, heads, length, keys, size = (int(n) for n in draws.integers(1, 9, size=5))
-    if draws.random() < 0.3:
-        length, keys = (int(n) for n in draws.integers(1, 80, size=2))
+    batch, heads, length, size = (int(n) for n in draws.integers(1, 9, size=4))
+    top = 80 if draws.random() < 0.3 else 9
+    length, keys = int(draws.integers(1, top)), more.get("keys", int(draws.integers(2, top)))
     size = more.get("size", size)
     q = _laid(draws, (batch, heads, length, size), dtype)
     k, v = (_laid(draws, (more.get("batch", batch), heads, keys, size), dtype) for _ in range(2))
@@ -83,9 +83,9 @@ def test_any_sizes(seed: int, dtype: torch.dtype) -> None:
         assert _compared(draws, dtype).dim() == 3
 
 
-@pytest.mark.parametrize("more", [{"batch": 1}, {"size": 0}])
+@pytest.mark.parametrize("more", [{"batch": 1}, {"size": 0}, {"keys": 1}])
 def test_what_it_is_not_made_for(more: dict[str, int]) -> None:
-    """Keys that all of a batch share, and vectors without numbers."""
+    """Keys that all of a batch share, vectors without numbers, and a single key."""
     draws = np.random.default_rng(7)
     kept = [_compared(draws, torch.float64, **more) for _ in range(20)]
     assert any(one.dim() == 4 for one in kept)
@@ -116,3 +116,11 @@ def test_rows_that_see_nothing_are_zero() -> None:
     assert torch.equal(out[0, 0], torch.tensor([[1.0] * 3, [0.0] * 3]))
     found = gradients(q, q, q, mask, out, kept, q, 1.0, (True, True, True))
     assert all(one is not None and bool(one.isfinite().all()) for one in found)
+
+
+def test_a_single_key_gives_its_scores_no_gradient() -> None:
+    draws = np.random.default_rng(3)
+    q, k, v = (_laid(draws, (2, 3, n, 4), torch.float32) for n in (5, 1, 1))
+    out, kept = attention(q, k, v, None, 0.5)
+    d_q, d_k, _ = gradients(q, k, v, None, out, kept, q, 0.5, (True, True, True))
+    assert d_q is not None and d_k is not None and not d_q.any() and not d_k.any()

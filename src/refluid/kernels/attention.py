@@ -82,10 +82,13 @@ def _of_weights(
 
 
 def _fits(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
-    """Whether torch's kernel is made for these: alike but for their lengths, none of them empty."""
+    """Whether torch's kernel is made for these: alike but for their lengths, none of them empty.
+
+    By a single key scores have no gradient; the kernel's is rounding, which Adam makes steps of.
+    """
     if _attention is None or _gradients is None or q.dim() != 4 or not q.is_cpu:
         return False
-    if k.shape != v.shape or k.dim() != 4 or not (q.numel() and k.numel()):
+    if k.shape != v.shape or k.dim() != 4 or k.shape[2] == 1 or not (q.numel() and k.numel()):
         return False
     if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3] or not q.dtype == k.dtype == v.dtype:
         return False
