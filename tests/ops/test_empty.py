@@ -37,3 +37,16 @@ def test_gradients_of_no_rows(op_type: str, inputs: dict[str, Any], attrs: dict[
     found = run_op(op_type, inputs, attrs, gradients=wrt)
     for slot in wrt:
         np.testing.assert_array_equal(found[f"{slot}@GRAD"], np.zeros_like(inputs[slot]))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attrs", "shape"),
+    [
+        ("hash", {"X": np.zeros((0, 2), "int64")}, {"num_hash": 3}, (0, 3, 1)),
+        ("squared_l2_distance", {"X": _none(4), "Y": _none(4)}, {}, (0, 1)),
+    ],
+)
+def test_results_of_no_rows(
+    op_type: str, inputs: dict[str, Any], attrs: dict[str, Any], shape: tuple[int, ...]
+) -> None:
+    assert run_op(op_type, inputs, attrs)["Out"].shape == shape
