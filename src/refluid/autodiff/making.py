@@ -41,7 +41,19 @@ def registered_gradients(op: Operator) -> list[GradOp]:
         problem = f"{no_operator(op.type)}; so its gradient can't be made"
         raise OperatorNotImplemented(f"{problem}\n{op.made_at}")
     unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
-    return [_without(unused, grad) for grad in gradient_ops(op)]
+    made = [_without(unused, grad) for grad in gradient_ops(op)]
+    if not made and op.type.endswith("_grad"):
+        raise OperatorNotImplemented(_no_second(op))
+    return made
+
+
+def _no_second(op: Operator) -> str:
+    forward = op.type.removesuffix("_grad")
+    return (
+        f"operator {op.type} has no gradient: a loss that depends on a gradient through {forward} "
+        f"can't be differentiated\n{op.made_at}\nFix: give the gradient stop_gradient=True, or "
+        f"compute {forward} by operators whose gradients have gradients"
+    )
 
 
 def _without(unused: Collection[str], grad: GradOp) -> GradOp:
