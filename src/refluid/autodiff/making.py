@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refluid.autodiff.naming import GradientNames, names_in
-from refluid.core.errors import OperatorNotImplemented
+from refluid.core.errors import OperatorNotImplemented, no_second_gradient
 from refluid.ir.absent import no_operator
 from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.block import Block
@@ -50,9 +50,8 @@ def registered_gradients(op: Operator) -> list[GradOp]:
 def _no_second(op: Operator) -> str:
     forward = op.type.removesuffix("_grad")
     return (
-        f"operator {op.type} has no gradient: a loss that depends on a gradient through {forward} "
-        f"can't be differentiated\n{op.made_at}\nFix: give the gradient stop_gradient=True, or "
-        f"compute {forward} by operators whose gradients have gradients"
+        f"{no_second_gradient(op.type)}\n{op.made_at}\nFix: give the gradient stop_gradient=True, "
+        f"or compute {forward} by operators whose gradients have gradients"
     )
 
 

@@ -230,7 +230,7 @@ class _Written(torch.autograd.Function):
         needed = tuple(ctx.needs_input_grad[4:])
         of_names = dict(zip((*call.feeds, *call.fetches), (*levels, *lods), strict=True))
         ctx.levels = {name: one for name, one in of_names.items() if one}
-        ctx.call, ctx.made = call, None
+        ctx.call, ctx.made, ctx.before = call, None, None
         ctx.set_materialize_grads(False)
         try:
             ctx.made = call.backward(needed, frozenset(ctx.levels))
@@ -278,7 +278,12 @@ class _Written(torch.autograd.Function):
             if isinstance(gradients[number], SelectedRows) and owner.takes_rows:
                 owner.add_rows(gradients[number])
                 gradients[number] = None
-        return (None, None, None, None, *map(_dense, gradients))
+        gradients = [*map(_dense, gradients)]
+        if torch.is_grad_enabled() or ctx.before is not None:
+            from refluid.eager.second import answered
+
+            gradients = answered(ctx, gradients, given, made.wants)
+        return (None, None, None, None, *gradients)
 
 
 def detached(value: Any) -> Any:

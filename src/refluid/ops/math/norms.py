@@ -91,8 +91,12 @@ def norm(X: Tensor, *, axis: int, epsilon: float = 1e-10) -> tuple[Tensor, Tenso
 
 
 @gradient("norm")
-def norm_grad(X: Tensor, Norm: Tensor, d_Out: Tensor, *, axis: int) -> Tensor:
+def norm_grad(
+    X: Tensor, Norm: Tensor, d_Out: Tensor, *, axis: int, epsilon: float = 1e-10
+) -> Tensor:
     """(d_Out - sum(X * d_Out) * X / Norm²) / Norm."""
+    if torch.is_grad_enabled():  # its own gradient depends on X through Norm too
+        Norm = norm(X, axis=axis, epsilon=epsilon)[0]
     along = (X * d_Out).sum(axis, keepdim=True) * X / (Norm * Norm)
     return (d_Out - along) / Norm
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.checks import above
 from refluid.ops.bounded import Channels, Epsilon, Positive, Probability, Vector
+from refluid.ops.norm.normalization import constant
 from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
 from refluid.ops.sizes import require_channels, require_equal
@@ -223,8 +224,7 @@ def instance_norm_grad(
         Scale.repeat(n),
         None,
         None,
-        SavedMean.reshape(-1),
-        SavedVariance.reshape(-1),
+        *constant(SavedMean.reshape(-1), SavedVariance.reshape(-1)),
         True,
         epsilon,
         need,
