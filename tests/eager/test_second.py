@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.fluid import dygraph
+from refluid.fluid.layer_helper import LayerHelper
+from refluid.ops.registry import forget, gradient, operator
 
 L = fluid.layers
 DRAW = np.random.default_rng(3)
@@ -76,6 +79,40 @@ def test_what_torch_cannot_derive_is_said_in_words() -> None:
     with dygraph.guard():
         penalty, _ = _penalty(lambda x: L.elementwise_max(x, x * x), DRAW.uniform(0.2, 1.2, (2, 4)))
         with pytest.raises(EnforceNotMet, match="an operator whose gradient has none"):
+            penalty.backward()
+
+
+@pytest.fixture
+def doubled() -> Iterator[Layer]:
+    """An operator of a user's own, whose gradient computes with NumPy."""
+
+    @operator("doubled_by_numpy", outputs="Out", uses="")
+    def double(X: torch.Tensor) -> torch.Tensor:
+        """2 * X."""
+        return X * 2.0
+
+    @gradient("doubled_by_numpy")
+    def double_grad(d_Out: torch.Tensor) -> torch.Tensor:
+        """2 * d_Out."""
+        return torch.from_numpy(2.0 * d_Out.detach().numpy())
+
+    def layer(x: Any) -> Any:
+        helper = LayerHelper("doubled_by_numpy")
+        out = helper.create_variable_for_type_inference("float64")
+        helper.append_op(type="doubled_by_numpy", inputs={"X": [x]}, outputs={"Out": [out]})
+        return out
+
+    yield layer
+    for name in ("doubled_by_numpy", "doubled_by_numpy_grad"):
+        forget(name)
+
+
+def test_what_autograd_knows_nothing_of_is_refused(doubled: Layer) -> None:
+    value = DRAW.uniform(0.2, 1.2, (2, 4))
+    with dygraph.guard():
+        penalty, _ = _penalty(doubled, value)
+        np.testing.assert_allclose(penalty.numpy(), [np.square(24.0 * value**2).sum()])
+        with pytest.raises(EnforceNotMet, match="doubled_by_numpy_grad has no gradient"):
             penalty.backward()
 
 
