@@ -28,6 +28,10 @@ def _labels() -> Any:
     return dygraph.to_variable(np.array([[0], [2]], "int64"))
 
 
+def _unit(x: Any) -> Any:
+    return dygraph.GRUUnit(6, dtype="float64")(L.concat([x, x[:, :2]], 1), x[:, 2:])[0]
+
+
 RIGHT: dict[str, Callable[[], Layer]] = {
     "instance norm": lambda: lambda x: dygraph.InstanceNorm(2, dtype="float64")(_image(x)),
     "batch norm": lambda: lambda x: dygraph.BatchNorm(2, dtype="float64")(_image(x)),
@@ -41,6 +45,10 @@ ABSENT: dict[str, Layer] = {
     "smooth_l1_loss": lambda x: L.smooth_l1(x, x * 0.5),
     "cos_sim": lambda x: L.cos_sim(x, x * x + 1.0),
     "group_norm": lambda x: dygraph.GroupNorm(2, 1, dtype="float64")(_image(x)),
+    "maxout": lambda x: L.maxout(L.reshape(x, [1, 8, 1, 1]), 2),
+    "gru_unit": lambda x: dygraph.GRUUnit(6, dtype="float64")(L.concat([x, x], 1)[:, :6], x[:, :2])[
+        0
+    ],
     "hierarchical_sigmoid": lambda x: L.hsigmoid(x, _labels(), 4),
 }
 
@@ -94,7 +102,7 @@ def doubled() -> Iterator[Layer]:
     @gradient("doubled_by_numpy")
     def double_grad(d_Out: torch.Tensor) -> torch.Tensor:
         """2 * d_Out."""
-        return torch.from_numpy(2.0 * d_Out.detach().numpy())
+        return torch.from_numpy(2.0 * d_Out.numpy())
 
     def layer(x: Any) -> Any:
         helper = LayerHelper("doubled_by_numpy")

@@ -20,7 +20,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.core.selected_rows import SelectedRows
-from refluid.eager.apart import apart
+from refluid.eager.apart import apart, detached
 from refluid.eager.running import Declared, Running
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
@@ -271,7 +271,12 @@ class _Written(torch.autograd.Function):
         ]
         names = (*made.reads, *made.wants)
         levels = [ctx.levels.get(name.removesuffix(GRAD), ()) for name in names]
-        results, _ = made.running.run((*saved, *wanted), (), levels)
+        if torch.is_grad_enabled():
+            from refluid.eager.second import followed
+
+            results, _ = followed(made.running.run, (*saved, *wanted), (), levels)
+        else:
+            results, _ = made.running.run((*saved, *wanted), (), levels)
         found = iter(results)
         gradients = [next(found) if one else None for one in made.gives]
         for number, owner in enumerate(ctx.owners):
@@ -284,13 +289,6 @@ class _Written(torch.autograd.Function):
 
             gradients = answered(ctx, gradients, given, made.wants)
         return (None, None, None, None, *gradients)
-
-
-def detached(value: Any) -> Any:
-    """A tensor, or a list of them, apart from what it was computed from."""
-    if isinstance(value, list | tuple):
-        return [*map(detached, value)]
-    return value.detach() if isinstance(value, Tensor) and value.requires_grad else value
 
 
 def _dense(value: Any) -> Any:

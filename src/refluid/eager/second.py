@@ -8,7 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.core.errors import OperatorNotImplemented, no_second_gradient
+from refluid.core.errors import EnforceNotMet, OperatorNotImplemented, no_second_gradient
+
+
+def followed(compute: Callable[..., Any], *given: Any) -> Any:
+    """What it computes: followed by autograd, or without that where autograd can't."""
+    try:
+        return compute(*given)
+    except (RuntimeError, EnforceNotMet):
+        with torch.no_grad():
+            return compute(*given)
 
 
 class _NoSecond(torch.autograd.Function):

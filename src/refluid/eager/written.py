@@ -251,7 +251,12 @@ class _WrittenFunction(torch.autograd.Function):
             needed[call.weight] = not shared_weights.waits(call, ctx.weight, saved, wanted)
             if not any(needed):
                 return (None, *(None for _ in needed))
-        found = call.backward(saved, given, needed)
+        if torch.is_grad_enabled():
+            from refluid.eager.second import followed
+
+            found = followed(call.backward, saved, given, needed)
+        else:
+            found = call.backward(saved, given, needed)
         if torch.is_grad_enabled() or ctx.before is not None:
             from refluid.eager.second import answered
 
