@@ -45,7 +45,6 @@ and those that train in several processes):
 | fast_imagenet, ssd (quantised), rcnn of 1.5 | names that the repository itself lacks |
 | icnet, sequence_tagging_for_ner | thousands of steps that no argument makes fewer |
 | DeepASR's two that infer | one unpacks four values as three, one needs a decoder in C++ |
-| ELMo | takes bytes for text, as Python 2 did |
 | dialogue_general_understanding, SPADE, ERNIE | begin with pretrained weights |
 | dygraph/word2vec, and dygraph of 1.5 and 1.6 | give layers a name scope, and optimizers no list \
 of parameters: Fluid 1.8 takes neither |

@@ -186,8 +186,8 @@ def test_wrong_kinds_of_arguments(net) -> None:
     exe = fluid.Executor()
     with pytest.raises(TypeError, match="feed requires dict"):
         exe.run(main, feed=5)
-    with pytest.raises(TypeError, match="requires Program"):
-        exe.run([])
+    with pytest.raises(TypeError, match=r"requires Program.* But got <class 'tuple'>$"):
+        exe.run((main, None))
     with pytest.raises(TypeError, match="fetch_list"):
         exe.run(main, batch(), [5])
 

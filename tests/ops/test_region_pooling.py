@@ -115,6 +115,14 @@ def test_regions_that_are_no_numbers(broken: float, corner: int) -> None:
             body("roi_align")(numbers(3, 2, 7, 6), rois, sampling_ratio=ratio, lod_ROIs=LOD)
 
 
+def test_regions_that_are_no_numbers_are_of_no_level() -> None:
+    rois = some_rois()
+    rois[0, 2] = math.nan
+    levels = {"min_level": 2, "max_level": 5, "refer_level": 4, "refer_scale": 9}
+    with pytest.raises(ValueError, match="corners of RoIs are NaN"):
+        body("distribute_fpn_proposals")(rois, **levels, lod_FpnRois=LOD)
+
+
 def test_roi_pool_and_its_gradient() -> None:
     def corner(roi: list[float]) -> Any:
         x1, y1, x2, y2 = (rounded(value * SCALE) for value in roi)

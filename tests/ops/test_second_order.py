@@ -46,6 +46,10 @@ CASES: dict[str, tuple[dict[str, Array], dict[str, Any], str]] = {
     "elu": ({"X": _draw(3, 4)}, {"alpha": 0.7}, "Out"),
     "sqrt": ({"X": _draw(3, 4, signs=False)}, {}, "Out"),
     "square": ({"X": _draw(3, 4)}, {}, "Out"),
+    "matmul": ({"X": _draw(2, 4), "Y": _draw(3, 4)}, {"transpose_Y": True, "alpha": 0.5}, "Out"),
+    "log": ({"X": _draw(3, 4, signs=False)}, {}, "Out"),
+    "softplus": ({"X": _draw(3, 4)}, {}, "Out"),
+    "swish": ({"X": _draw(3, 4)}, {"beta": 1.5}, "Out"),
     "reshape2": ({"X": _draw(3, 4)}, {"shape": [2, 6]}, "Out"),
     "instance_norm": (
         {"X": _draw(2, 3, 4), "Scale": _draw(3), "Bias": _draw(3)},
@@ -53,6 +57,9 @@ CASES: dict[str, tuple[dict[str, Array], dict[str, Any], str]] = {
         "Y",
     ),
 }
+
+for _name in ("abs", "cos", "exp", "gelu", "sigmoid", "sin", "softsign", "tanh"):
+    CASES[_name] = ({"X": _draw(3, 4)}, {}, "Out")
 
 
 def _build(op_type: str) -> tuple[fluid.Program, list[Any], dict[str, Array]]:

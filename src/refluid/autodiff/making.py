@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refluid.autodiff.naming import GradientNames, names_in
-from refluid.core.errors import OperatorNotImplemented
+from refluid.core.errors import OperatorNotImplemented, no_second_gradient
 from refluid.ir.absent import no_operator
 from refluid.ir.attributes import DEVICE, ROLE, OpRole
 from refluid.ir.block import Block
@@ -41,7 +41,18 @@ def registered_gradients(op: Operator) -> list[GradOp]:
         problem = f"{no_operator(op.type)}; so its gradient can't be made"
         raise OperatorNotImplemented(f"{problem}\n{op.made_at}")
     unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
-    return [_without(unused, grad) for grad in gradient_ops(op)]
+    made = [_without(unused, grad) for grad in gradient_ops(op)]
+    if not made and op.type.endswith("_grad"):
+        raise OperatorNotImplemented(_no_second(op))
+    return made
+
+
+def _no_second(op: Operator) -> str:
+    forward = op.type.removesuffix("_grad")
+    return (
+        f"{no_second_gradient(op.type)}\n{op.made_at}\nFix: give the gradient stop_gradient=True, "
+        f"or compute {forward} by operators whose gradients have gradients"
+    )
 
 
 def _without(unused: Collection[str], grad: GradOp) -> GradOp:

@@ -27,6 +27,14 @@ class OutOfBounds(EnforceNotMet, ValueError):
     """A number is too small or too large: what Fluid's core refuses, and Python's word for it."""
 
 
+def no_second_gradient(type: str) -> str:
+    """What there is to say of a gradient operator whose gradient is wanted, and isn't there."""
+    return (
+        f"operator {type} has no gradient: a loss that depends on a gradient through "
+        f"{type.removesuffix('_grad')} can't be differentiated"
+    )
+
+
 class GraphFreed(EnforceNotMet, RuntimeError):
     """Gradients were computed from these results before, and what that takes wasn't kept."""
 
@@ -38,6 +46,11 @@ def explain_freed(error: RuntimeError, call: str) -> None:
             f"{call}: gradients were computed from these results before, and what that takes was "
             "freed; compute the results anew for each backward pass, or pass retain_graph=True to "
             "the earlier one"
+        ) from error
+    if "derivative for" in str(error) or "modified by an inplace" in str(error):
+        raise OperatorNotImplemented(
+            f"{call}: a gradient of a gradient leads through an operator whose gradient has none "
+            f"({error})"
         ) from error
 
 

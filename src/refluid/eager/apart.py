@@ -32,6 +32,13 @@ def apart(value: Any, given: Sequence[Any], *, copies: bool = False) -> Any:
     return value
 
 
+def detached(value: Any) -> Any:
+    """A tensor, or a list of them, apart from what it was computed from."""
+    if isinstance(value, _LISTS):
+        return [*map(detached, value)]
+    return value.detach() if isinstance(value, Tensor) and value.requires_grad else value
+
+
 def _is_parameter(value: Tensor) -> bool:
     return value.requires_grad and value.is_leaf
 

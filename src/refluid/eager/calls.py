@@ -20,7 +20,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.core.selected_rows import SelectedRows
-from refluid.eager.apart import apart
+from refluid.eager.apart import apart, detached
 from refluid.eager.running import Declared, Running
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
@@ -230,7 +230,7 @@ class _Written(torch.autograd.Function):
         needed = tuple(ctx.needs_input_grad[4:])
         of_names = dict(zip((*call.feeds, *call.fetches), (*levels, *lods), strict=True))
         ctx.levels = {name: one for name, one in of_names.items() if one}
-        ctx.call, ctx.made = call, None
+        ctx.call, ctx.made, ctx.before = call, None, None
         ctx.set_materialize_grads(False)
         try:
             ctx.made = call.backward(needed, frozenset(ctx.levels))
@@ -271,21 +271,24 @@ class _Written(torch.autograd.Function):
         ]
         names = (*made.reads, *made.wants)
         levels = [ctx.levels.get(name.removesuffix(GRAD), ()) for name in names]
-        results, _ = made.running.run((*saved, *wanted), (), levels)
+        if torch.is_grad_enabled():
+            from refluid.eager.second import followed
+
+            results, _ = followed(made.running.run, (*saved, *wanted), (), levels)
+        else:
+            results, _ = made.running.run((*saved, *wanted), (), levels)
         found = iter(results)
         gradients = [next(found) if one else None for one in made.gives]
         for number, owner in enumerate(ctx.owners):
             if isinstance(gradients[number], SelectedRows) and owner.takes_rows:
                 owner.add_rows(gradients[number])
                 gradients[number] = None
-        return (None, None, None, None, *map(_dense, gradients))
+        gradients = [*map(_dense, gradients)]
+        if torch.is_grad_enabled() or ctx.before is not None:
+            from refluid.eager.second import answered
 
-
-def detached(value: Any) -> Any:
-    """A tensor, or a list of them, apart from what it was computed from."""
-    if isinstance(value, list | tuple):
-        return [*map(detached, value)]
-    return value.detach() if isinstance(value, Tensor) and value.requires_grad else value
+            gradients = answered(ctx, gradients, given, made.wants)
+        return (None, None, None, None, *gradients)
 
 
 def _dense(value: Any) -> Any:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refluid.core.dtypes import DIFFERENTIABLE
-from refluid.eager.apart import apart
+from refluid.eager.apart import apart, detached
 from refluid.eager.bodies import SUPPLIED, bound, of_ranks
-from refluid.eager.calls import OperatorCall, detached
+from refluid.eager.calls import OperatorCall
 from refluid.eager.results import Asked, ResultVariables, Run, SlotValues
 from refluid.eager.shared_weights import shared_weights
 from refluid.eager.written import WrittenGradient

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from refluid.build.results import slots_made
-from refluid.eager.calls import detached
+from refluid.eager.apart import detached
 from refluid.eager.live import live
 from refluid.eager.tensor import VarBase
 from refluid.ir.variable import Variable

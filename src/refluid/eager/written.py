@@ -230,6 +230,7 @@ class _WrittenFunction(torch.autograd.Function):
         found = call.forward(flat)
         ctx.call = call
         ctx.weight = flat[call.weight] if call.weight >= 0 else None
+        ctx.before = None
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*[flat[n] if kind == "in" else found[n] for kind, n in call.saves])
         ctx.shapes = [(found[n].shape, found[n].dtype, found[n].device) for n in call.wants]
@@ -250,7 +251,17 @@ class _WrittenFunction(torch.autograd.Function):
             needed[call.weight] = not shared_weights.waits(call, ctx.weight, saved, wanted)
             if not any(needed):
                 return (None, *(None for _ in needed))
-        return (None, *call.backward(saved, given, needed))
+        if torch.is_grad_enabled():
+            from refluid.eager.second import followed
+
+            found = followed(call.backward, saved, given, needed)
+        else:
+            found = call.backward(saved, given, needed)
+        if torch.is_grad_enabled() or ctx.before is not None:
+            from refluid.eager.second import answered
+
+            found = answered(ctx, found, dict(enumerate(slopes)), call.wants)
+        return (None, *found)
 
 
 _apply: Callable[..., Any] = _WrittenFunction.apply

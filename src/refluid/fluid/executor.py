@@ -283,7 +283,7 @@ class Executor:
         from refluid.pserver.serving import Serving  # most processes are no servers
 
         if not isinstance(program, Serving):
-            raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+            raise TypeError(f"Executor requires Program as its Parameter. But got {type(program)}")
         program.run(scope)
         return []
 

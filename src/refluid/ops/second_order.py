@@ -14,21 +14,21 @@ import torch
 from torch import Tensor
 
 import refluid.ops.math.unary
-import refluid.ops.nn.activation
-import refluid.ops.tensor.shaping  # noqa: F401  (they define what is named)
+import refluid.ops.nn.activation  # noqa: F401  (they define what is named)
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.drafts import add, defined, say
 from refluid.ops.infer import infer_gradient
+from refluid.ops.math import reducing, reduction  # noqa: F401  (they define what is named)
 from refluid.ops.math.broadcasting import unbroadcast
 from refluid.ops.math.elementwise import align, elementwise_mul
-from refluid.ops.math.linear import mul
+from refluid.ops.math.linear import matmul, mul
 from refluid.ops.nn.convolution import conv2d
 from refluid.ops.nn.volumes import conv3d
 from refluid.ops.norm.layernorm import instance_norm
 from refluid.ops.registry import GradOp, OperatorDef
 from refluid.ops.signature import Body, parse_slots
-from refluid.ops.tensor import shaping  # noqa: F401  (they define what is named)
+from refluid.ops.tensor import joining, padding, shaping, slicing  # noqa: F401  (likewise)
 
 Grad = Tensor | None
 
@@ -116,8 +116,8 @@ _OTHERS = {"DX": "DDY", "DY": "DDX"}
 _PRODUCT = "X Y DOut DDX? DDY?", "DDOut? DX? DY?"
 for _name, _forward in (("conv2d", conv2d), ("depthwise_conv2d", conv2d), ("conv3d", conv3d)):
     second_order(_name, *_CONV, _OTHERS_OF_CONV)(_bilinear(_convolution(_forward)))
-second_order("mul", *_PRODUCT, _OTHERS)(_bilinear(mul))
-second_order("elementwise_mul", *_PRODUCT, _OTHERS)(_bilinear(elementwise_mul))
+for _name, _forward in (("mul", mul), ("matmul", matmul), ("elementwise_mul", elementwise_mul)):
+    second_order(_name, *_PRODUCT, _OTHERS)(_bilinear(_forward))
 
 
 @second_order("elementwise_add", "Y DOut DDX? DDY?", "DDOut?")
@@ -219,3 +219,79 @@ def instance_norm_grad_grad(
     ]
     outputs, flows = zip(*pairs, strict=True)
     return torch.autograd.grad(outputs, (x, scale, d_y), flows, allow_unused=True)
+
+
+@second_order("tanh", "Out DOut DDX", "DOut? DDOut?")
+def tanh_grad_grad(Out: Tensor, DOut: Tensor, DDX: Tensor) -> tuple[Tensor, Tensor]:
+    """DOut = -2 * Out * DOut * DDX, DDOut = DDX * (1 - Out²)."""
+    return -2.0 * Out * DOut * DDX, DDX * (1.0 - Out * Out)
+
+
+@second_order("sigmoid", "Out DOut DDX", "DOut? DDOut?")
+def sigmoid_grad_grad(Out: Tensor, DOut: Tensor, DDX: Tensor) -> tuple[Tensor, Tensor]:
+    """DOut = DOut * DDX * (1 - 2 * Out), DDOut = DDX * Out * (1 - Out)."""
+    return DOut * DDX * (1.0 - 2.0 * Out), DDX * Out * (1.0 - Out)
+
+
+@second_order("exp", "Out DOut DDX", "DOut? DDOut?")
+def exp_grad_grad(Out: Tensor, DOut: Tensor, DDX: Tensor) -> tuple[Tensor, Tensor]:
+    """DOut = DOut * DDX, DDOut = Out * DDX."""
+    return DOut * DDX, Out * DDX
+
+
+def _twice(forward_type: str) -> Body:
+    """Of an operator of one input and one output, by differentiating it twice."""
+
+    def body(X: Tensor, DOut: Tensor, DDX: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
+        forward: Any = defined(forward_type).body
+        x, d_out = X.detach().requires_grad_(), DOut.detach().requires_grad_()
+        with torch.enable_grad():
+            (d_x,) = torch.autograd.grad(forward(x, **attrs), x, d_out, create_graph=True)
+        second = torch.autograd.grad(d_x, (x, d_out), DDX, materialize_grads=True)
+        return tuple(one.clone() for one in second)  # torch's zeros may have no memory
+
+    return body
+
+
+for _name in ("abs", "cos", "gelu", "log", "sin", "softplus", "softsign", "swish"):
+    second_order(_name, "X DOut DDX", "DX? DDOut?")(_twice(_name))
+
+
+# Linear operators: from which input to which output, and what their gradient's gradient is of.
+_ALIKE = "concat crop_tensor expand gather gather_nd mean pad pad2d reduce_mean reduce_sum"
+_LINEAR = {name: ("X", "Out", name) for name in _ALIKE.split()}
+_LINEAR |= {name: ("Input", "Out", name) for name in ("slice", "strided_slice")}
+_LINEAR["stack"] = ("X", "Y", "stack")
+_LINEAR |= {
+    f"{name}2": ("X", "Out", name) for name in ("flatten", "squeeze", "transpose", "unsqueeze")
+}
+# Those that multiply each element by a number, which hardly ever changes with X.
+_BY_ELEMENT = ("brelu", "clip", "dropout", "hard_shrink", "relu6", "softshrink", "thresholded_relu")
+
+
+def _linear(source: str, result: str, again: str) -> Callable[[Operator], list[GradOp]]:
+    """T_grad(Out@GRAD) -> X@GRAD: its gradient is T of the gradient of X@GRAD."""
+
+    def make(op: Operator) -> list[GradOp]:
+        if EMPTY in op.output(source + GRAD):  # of some of several inputs
+            return []
+        taken = {source, result, result + GRAD}
+        inputs = {slot: op.input(slot) for slot in op.inputs if slot not in taken}
+        inputs[source] = [name + GRAD for name in op.output(source + GRAD)]
+        outputs = {result: [name + GRAD for name in op.input(result + GRAD)]}
+        return [GradOp(again, inputs, outputs)]
+
+    return make
+
+
+def _by_element(op: Operator) -> list[GradOp]:
+    """T_grad(Out@GRAD) -> X@GRAD: its gradient is T_grad of the gradient of X@GRAD."""
+    flow = {"Out" + GRAD: [name + GRAD for name in op.output("X" + GRAD)]}
+    outputs = {"X" + GRAD: [name + GRAD for name in op.input("Out" + GRAD)]}
+    return [GradOp(op.type, {**op.inputs, **flow}, outputs)]
+
+
+for _name, _row in _LINEAR.items():
+    say(f"{_name}_grad", maker=_linear(*_row))
+for _name in _BY_ELEMENT:
+    say(f"{_name}_grad", maker=_by_element)

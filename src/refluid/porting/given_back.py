@@ -110,6 +110,13 @@ def renamed(module: str, file: str, line: int) -> ModuleType:
     return importlib.import_module(RENAMED[module])
 
 
+def beside(missing: ModuleNotFoundError, module: str, file: str, line: int) -> None:
+    """Raises the error of an import again, unless it was a module beside the file that lacked."""
+    if missing.name != module:
+        raise missing
+    _note(f"import {module} of the same package", file, line)
+
+
 def by_present_keywords(function: Any) -> Any:
     """A function of NumPy that takes its arguments by their old names too; any other as it is."""
     name = getattr(function, "__name__", "")

@@ -32,25 +32,37 @@ OLD_LIBRARIES = frozenset(
 _show_translation = False
 
 
-def compile_old(data: bytes, file: str) -> CodeType | None:
+def compile_old(data: bytes, file: str, package: str = "") -> CodeType | None:
     """The code of a file that needs help; None for one that is compiled as it is.
 
-    Raises SyntaxError where it is neither Python 3 nor 2.
+    package: that the file lies in, if any. Raises SyntaxError where it is neither Python 3 nor 2.
     """
     source = importlib.util.decode_source(data)
     try:
         tree = _python3(source, file)
     except SyntaxError as error:
-        return _compile_python2(source, file, error)
-    if not may_need(source):
-        return None
+        tree = _python2(source, file, error)
+        changed = True
+    else:
+        changed = may_need(source) and _rewritten(tree, source, file)
+    if package and _finds_beside(tree, file):
+        changed = True
+    return _compile(tree, file) if changed else None
+
+
+def _rewritten(tree: ast.Module, source: str, file: str) -> bool:
     names = python2_names(tree, source, set(bound_names(tree)))
     divides = bool(names) and not divides_as_python3(source)
     if names:
         _say_python2(file, f"uses {', '.join(names[:3])} of Python 2 and runs as there", divides)
-    if rewrite(tree, file, lists=bool(names), files=bool(names), divides=divides):
-        return _compile(tree, file)
-    return None
+    return rewrite(tree, file, lists=bool(names), files=bool(names), divides=divides)
+
+
+def _finds_beside(tree: ast.Module, file: str) -> bool:
+    """Whether the file imports modules of its package by bare names; these are found, then."""
+    from refluid.porting import siblings
+
+    return siblings.rewrite(tree, file)
 
 
 def _compile_generated(data: bytes, file: str) -> CodeType | None:
@@ -87,7 +99,7 @@ def _translated(source: str, file: str, error: SyntaxError) -> tuple[ast.Module,
     return tree, text
 
 
-def _compile_python2(source: str, file: str, error: SyntaxError) -> CodeType:
+def _python2(source: str, file: str, error: SyntaxError) -> ast.Module:
     tree, text = _translated(source, file, error)
     divides = not divides_as_python3(source)
     _say_python2(file, "is Python 2 and runs translated", divides, "refluid run --show-translation")
@@ -96,7 +108,7 @@ def _compile_python2(source: str, file: str, error: SyntaxError) -> CodeType:
 
         sys.stderr.write(f"{translation.difference(source, text, file)}\n")
     rewrite(tree, file, files=True, divides=divides)
-    return _compile(tree, file)
+    return tree
 
 
 def _say_python2(file: str, says: str, divides: bool, more: str = "") -> None:
@@ -139,7 +151,8 @@ class OldLoader(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         data = self.get_data(self.path)
-        code = _compile_generated(data, self.path) or compile_old(data, self.path)
+        package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
+        code = _compile_generated(data, self.path) or compile_old(data, self.path, package)
         return super().get_code(fullname) if code is None else code
 
 

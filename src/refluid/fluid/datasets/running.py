@@ -27,7 +27,7 @@ def runs_of(program: Any, group: Group, scope: Scope, place: Place) -> tuple[Pro
     if isinstance(program, CompiledProgram):
         return program._program, _along(program, scope, place) or Runs(group, overlaid(DEFAULT))
     if not isinstance(program, Program):
-        raise TypeError(f"Executor requires Program as its Parameter. But got {program!r}")
+        raise TypeError(f"Executor requires Program as its Parameter. But got {type(program)}")
     return program, Runs(group, overlaid(DEFAULT))
 
 

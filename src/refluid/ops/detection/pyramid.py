@@ -74,6 +74,8 @@ def by_level(
     area = np.where((width < least) | (height < least), width.dtype.type(0), width * height)
     scale = torch.from_numpy(np.sqrt(area) / area.dtype.type(refer_scale)).add_(_EPSILON)
     level = scale.log2_().add_(refer_level).floor_().clamp_(min_level, max_level).numpy()
+    if np.isnan(level).any():
+        raise ValueError("corners of RoIs are NaN: what computed them has diverged")
     levels = max_level - min_level + 1
     key = level.astype(np.int64) - min_level
     if images > 1:

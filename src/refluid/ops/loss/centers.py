@@ -45,7 +45,7 @@ def center_loss(
     need_update: each centre then moves by rate * (sum of its samples' differences) / (1 + their
     number). Centers: (cluster_num, D).
     """
-    x, label = X.reshape(X.shape[0], -1), Label.reshape(-1).long()
+    x, label = X.flatten(1), Label.reshape(-1).long()
     difference = x - Centers[label]
     loss = 0.5 * (difference * difference).sum(1, keepdim=True)
     if need_update and not X.is_meta:

@@ -168,7 +168,7 @@ def kldiv_loss_grad(
     X: Tensor, Target: Tensor, d_Loss: Tensor, *, reduction: str = "mean"
 ) -> Tensor:
     """-d_Loss * Target where that is positive, by the number of elements that a mean is of."""
-    return Target.clamp(min=0.0).mul_(d_Loss * (-1.0 / _shares(X, reduction)))
+    return Target.clamp(min=0.0).mul_(d_Loss * (-1.0 / max(_shares(X, reduction), 1)))
 
 
 @operator(

@@ -93,7 +93,7 @@ def teacher_student_sigmoid_loss_grad(
 @operator("squared_l2_distance", outputs="sub_result Out", uses="sub_result X Y", amp="keep")
 def squared_l2_distance(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     """The squared length of X - Y for each row, (N, 1); Y has as many rows as X, or one."""
-    apart = X.reshape(X.shape[0], -1) - Y.reshape(Y.shape[0], -1)
+    apart = X.flatten(1) - Y.flatten(1)
     return apart, apart.square().sum(1, keepdim=True)
 
 

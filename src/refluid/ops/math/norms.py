@@ -91,8 +91,12 @@ def norm(X: Tensor, *, axis: int, epsilon: float = 1e-10) -> tuple[Tensor, Tenso
 
 
 @gradient("norm")
-def norm_grad(X: Tensor, Norm: Tensor, d_Out: Tensor, *, axis: int) -> Tensor:
+def norm_grad(
+    X: Tensor, Norm: Tensor, d_Out: Tensor, *, axis: int, epsilon: float = 1e-10
+) -> Tensor:
     """(d_Out - sum(X * d_Out) * X / Norm²) / Norm."""
+    if torch.is_grad_enabled():  # its own gradient depends on X through Norm too
+        Norm = norm(X, axis=axis, epsilon=epsilon)[0]
     along = (X * d_Out).sum(axis, keepdim=True) * X / (Norm * Norm)
     return (d_Out - along) / Norm
 
@@ -178,8 +182,7 @@ def _slope(X: Tensor, length: Tensor, order: float) -> Tensor:
 )
 def cos_sim(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cosines of the rows of X and Y (or its one row), of shape (rows, 1); the rows' lengths."""
-    x = X.reshape(X.shape[0], -1)
-    y = Y.reshape(Y.shape[0], -1)
+    x, y = X.flatten(1), Y.flatten(1)
     x_norm = (x * x).sum(1, keepdim=True).sqrt()
     y_norm = (y * y).sum(1, keepdim=True).sqrt()
     return (x * y).sum(1, keepdim=True) / x_norm / y_norm, x_norm, y_norm
@@ -190,7 +193,7 @@ def cos_sim_grad(
     X: Tensor, Y: Tensor, Out: Tensor, XNorm: Tensor, YNorm: Tensor, d_Out: Tensor
 ) -> tuple[Tensor, Tensor]:
     """d_X = d_Out * (Y / |X||Y| - Out * X / |X|²), d_Y likewise and summed for one row."""
-    x, y = X.reshape(X.shape[0], -1), Y.reshape(Y.shape[0], -1)
+    x, y = X.flatten(1), Y.flatten(1)
     product = XNorm * YNorm
     d_x = d_Out * (y / product - Out * x / (XNorm * XNorm))
     d_y = d_Out * (x / product - Out * y / (YNorm * YNorm))

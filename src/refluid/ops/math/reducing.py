@@ -115,6 +115,8 @@ def reduce_mean_grad(
     X: Tensor, d_Out: Tensor, *, dim: Sequence[int] = (0,), reduce_all: bool = False
 ) -> Tensor:
     """d_Out divided by the number of elements that its mean was taken of, for each of them."""
+    if not X.numel():
+        return torch.empty_like(X)
     share = d_Out * (d_Out.numel() / X.numel())
     return torch.empty_like(X).copy_(_spread(share, X, dim, reduce_all))
 

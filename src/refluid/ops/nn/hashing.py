@@ -79,7 +79,7 @@ def xxhash64(rows: npt.NDArray[np.uint8], seed: int) -> Words:
 
 def row_hashes(X: Tensor, seeds: int, modulo: int) -> Tensor:
     """Hashes with seeds 0, 1, ... of each row of X (N, C), modulo `modulo`: int64 (N, seeds)."""
-    rows = X.detach().cpu().contiguous().numpy().view(np.uint8).reshape(len(X), -1)
+    rows = X.detach().cpu().flatten(1).contiguous().numpy().view(np.uint8)
     made = np.stack([xxhash64(rows, seed) % np.uint64(modulo) for seed in range(seeds)], 1)
     return torch.from_numpy(made.astype(np.int64)).to(X.device)
 

@@ -154,7 +154,7 @@ def affine_grid_grad(
 ) -> Tensor:
     """Sums over the pixels of their gradient times their place."""
     base = _base_grid(d_Output, integers(output_shape, OutputShape)).reshape(1, -1, 3)
-    return d_Output.reshape(d_Output.shape[0], -1, 2).transpose(1, 2) @ base
+    return d_Output.flatten(1, 2).transpose(1, 2) @ base
 
 
 @operator(

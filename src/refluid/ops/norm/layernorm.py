@@ -12,6 +12,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.checks import above
 from refluid.ops.bounded import Channels, Epsilon, Positive, Probability, Vector
+from refluid.ops.norm.normalization import constant
 from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
 from refluid.ops.sizes import require_channels, require_equal
@@ -147,7 +148,8 @@ def group_norm_grad(
     inverse = torch.rsqrt(Variance + epsilon)
     if Scale is None:
         even = y if Bias is None else y - per_channel(Bias, y.dim())
-        given, even = grad.reshape(n, groups, -1), even.reshape(n, groups, -1)
+        parts = (n, groups, channels // groups * math.prod(y.shape[2:]))
+        given, even = grad.reshape(parts), even.reshape(parts)
         along = (given * even).mean(2, keepdim=True)
         d_x = (given - even * along).mul_(inverse.unsqueeze(2)).reshape(y.shape)
         d_bias = None if Bias is None else grad.transpose(0, 1).flatten(1).sum(1)
@@ -213,6 +215,8 @@ def instance_norm_grad(
     require_channels(channels, Scale=Scale)
     require_channels(n * channels, SavedMean=SavedMean, SavedVariance=SavedVariance)
     require_equal("the gradient of Y", d_Y, "X", X.shape)
+    if not X.numel():  # which torch's kernel divides by
+        return torch.empty_like(X), torch.zeros_like(Scale), torch.zeros_like(Scale)
     planes = (1, n * channels, -1)
     d_x, d_scale, d_bias = aten.native_batch_norm_backward(
         d_Y.reshape(planes),
@@ -220,8 +224,7 @@ def instance_norm_grad(
         Scale.repeat(n),
         None,
         None,
-        SavedMean.reshape(-1),
-        SavedVariance.reshape(-1),
+        *constant(SavedMean.reshape(-1), SavedVariance.reshape(-1)),
         True,
         epsilon,
         need,

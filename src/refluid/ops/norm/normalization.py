@@ -84,6 +84,11 @@ def batch_norm(
     return in_layout(y, data_layout), Mean, Variance, mean, inverse, None
 
 
+def constant(*saved: Tensor) -> tuple[Tensor, ...]:
+    """Statistics of X for torch's kernel, whose own gradient has what they depend on X for."""
+    return tuple(one.detach() for one in saved) if torch.is_grad_enabled() else saved
+
+
 @gradient("batch_norm")
 def batch_norm_grad(
     X: Tensor,
@@ -128,8 +133,7 @@ def batch_norm_grad(
         x,
         Scale,
         *running,
-        SavedMean,
-        SavedVariance,
+        *constant(SavedMean, SavedVariance),
         not use_global_stats,
         epsilon,
         need,

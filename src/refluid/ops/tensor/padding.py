@@ -187,9 +187,15 @@ def crop_tensor_grad(
     return _uncropped(X, d_Out, integers(offsets, Offsets, OffsetsTensor))
 
 
+def _times(whole: int, size: int) -> int:
+    """How often `size` lies in `whole`; nothing lies in nothing once."""
+    return whole // size if size else 1
+
+
 def _folded(d_Out: Tensor, X: Tensor) -> Tensor:
     """The sum over all repetitions of X in d_Out."""
-    shape = [part for dim, size in enumerate(X.shape) for part in (d_Out.shape[dim] // size, size)]
+    pairs = zip(d_Out.shape, X.shape, strict=True)
+    shape = [part for whole, size in pairs for part in (_times(whole, size), size)]
     return d_Out.reshape(shape).sum(list(range(0, 2 * X.dim(), 2)))
 
 
@@ -236,12 +242,12 @@ def expand_grad(
 def expand_as(X: Tensor, target_tensor: Tensor) -> Tensor:
     """X repeated to the shape of target_tensor."""
     pairs = list(zip(target_tensor.shape, X.shape, strict=True))
-    if not X.is_meta and any(target % size for target, size in pairs):
+    if not X.is_meta and any(_times(target, size) * size != target for target, size in pairs):
         raise EnforceNotMet(
             f"the sizes of target_tensor, {list(target_tensor.shape)}, have to be multiples of "
             f"those of X, {list(X.shape)}"
         )
-    return X.repeat(*[target // size for target, size in pairs])
+    return X.repeat(*[_times(target, size) for target, size in pairs])
 
 
 @gradient("expand_as")

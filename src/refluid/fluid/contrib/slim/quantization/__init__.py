@@ -3,6 +3,7 @@
 from refluid.fluid.contrib.slim.quantization import quantization_pass
 from refluid.fluid.contrib.slim.quantization.post_training_quantization import (
     PostTrainingQuantization,
+    WeightQuantization,
 )
 from refluid.fluid.contrib.slim.quantization.quantization_pass import (
     AddQuantDequantPass,
@@ -25,5 +26,6 @@ __all__ = [
     "QuantizationStrategy",
     "QuantizationTransformPass",
     "TransformForMobilePass",
+    "WeightQuantization",
     "quantization_pass",
 ]

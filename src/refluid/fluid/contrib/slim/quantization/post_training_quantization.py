@@ -27,12 +27,13 @@ from refluid.fluid.contrib.slim.quantization.thresholds import (
     LeastDivergence,
     Threshold,
 )
+from refluid.fluid.contrib.slim.quantization.weight_quantization import WeightQuantization
 from refluid.fluid.executor import Executor, global_scope, scope_guard
 from refluid.fluid.graphs.ir_graph import IrGraph
 from refluid.fluid.reader import DataLoader
 from refluid.ir.program import Program
 
-__all__ = ["PostTrainingQuantization"]
+__all__ = ["PostTrainingQuantization", "WeightQuantization"]
 
 _LOGGER = logging.getLogger("refluid")
 _ALGORITHMS = ("KL", "abs_max", "direct")
