@@ -124,3 +124,24 @@ def test_a_single_key_gives_its_scores_no_gradient() -> None:
     out, kept = attention(q, k, v, None, 0.5)
     d_q, d_k, _ = gradients(q, k, v, None, out, kept, q, 0.5, (True, True, True))
     assert d_q is not None and d_k is not None and not d_q.any() and not d_k.any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "length", "alone", "dims"),
+    [
+        ((2, 2), 80, False, 3),
+        ((2, 2), 90, False, 4),
+        ((2, 2), 90, True, 3),
+        ((10, 9), 90, False, 3),  # many in all
+    ],
+)
+def test_weights_are_kept_where_that_is_quicker(
+    shape: tuple[int, int], length: int, alone: bool, dims: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MANY", 90 * 90 * 90)
+    q = torch.randn(*shape, length, 4)
+    out, kept = attention(q, q, q, None, 0.5, alone=alone)
+    assert kept.dim() == dims
+    found = [out, *gradients(q, q, q, None, out, kept, q, 0.5, (True, True, True))]
+    for one, known in zip(found, _expected(q, q, q, None, 0.5, q), strict=True):
+        torch.testing.assert_close(one, known.float(), **_CLOSE[torch.float32])

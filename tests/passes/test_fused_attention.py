@@ -131,9 +131,9 @@ def test_the_flag_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[Any] = []
     attention = kernels.attention
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **options: Any) -> Any:
         called.append(given)
-        return attention(*given)
+        return attention(*given, **options)
 
     monkeypatch.setattr(kernels, "attention", counted)
     network = Attending(1)

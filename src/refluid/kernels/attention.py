@@ -1,7 +1,9 @@
 """Attention without the matrix of its weights in memory, by torch's kernel for it on the CPU.
 
 It takes heads as they lie among the columns of a projection, where products would bring them in
-order first. What it isn't made for is a product, a softmax and a product.
+order first. What it isn't made for is a product, a softmax and a product, and so is what they do
+sooner: its gradient computes the weights again, which costs more than to keep them where there are
+many for each head, but few enough in all for the caches.
 """
 
 from __future__ import annotations
@@ -18,19 +20,22 @@ _NAME = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
 _attention = part(f"{_NAME}.default", None)
 _gradients = part(f"{_NAME}_backward.default", None)
 
+# So many weights of a head, at most, are computed again sooner than read; of more, so many in all.
+_SHORT, _MANY = 80 * 80, 6 * 2**20
+
 _Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, *, alone: bool = False
 ) -> tuple[Tensor, Tensor]:
     """softmax(scale * q · kᵀ + mask) · v, and what its gradients are made of.
 
     q (N, heads, length, size), k and v (N, heads, keys, size), mask of any shape that spreads to
     (N, heads, length, keys). What is kept is the logarithm of each row's sum of exponentials,
-    (N, heads, length), or the weights.
+    (N, heads, length), or the weights. alone: nobody asks for gradients.
     """
-    if _fits(q, k, v, mask):
+    if _fits(q, k, v, mask) and (alone or _pays(q, k)):
         out, sums = _attention(
             *map(_in_rows, (q, k, v)), attn_mask=_spread(mask, q, k), scale=scale
         )
@@ -95,6 +100,12 @@ def _fits(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
     return mask is None or (
         mask.dtype == q.dtype and not mask.requires_grad and _spreads(mask, q, k)
     )
+
+
+def _pays(q: Tensor, k: Tensor) -> bool:
+    """Whether its gradient doesn't take longer than products do; measured on two cores."""
+    each = q.shape[2] * k.shape[2]
+    return each <= _SHORT or q.shape[0] * q.shape[1] * each >= _MANY
 
 
 def _spreads(mask: Tensor, q: Tensor, k: Tensor) -> bool:

@@ -25,8 +25,9 @@ _FACTORS = (VarType.FP32, VarType.FP64)
 
 
 def attributes(match: Match) -> dict[str, Any]:
-    """What scores and weights are multiplied by."""
-    found = {"scale": match.op("scores").attr("alpha")}
+    """What scores and weights are multiplied by, and whether there is no gradient."""
+    alone = "scores_grad" not in match.positions
+    found = {"scale": match.op("scores").attr("alpha"), "is_test": alone}
     if "drop" in match.positions:
         drop = match.op("drop")
         if drop.attr("is_test") and drop.attr("dropout_implementation") != "upscale_in_train":

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from refluid.ops.bounded import Training
 from refluid.ops.registry import gradient, operator
 
 
@@ -25,15 +26,16 @@ def attention_of_heads(
     *,
     scale: float = 0.0,
     dropout_prob: float = 0.0,
+    is_test: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """(1 - dropout_prob) · softmax(scale · Q · Kᵀ + Mask) · V of (N, heads, length, size).
 
-    scale: 1 / sqrt(size) where it is 0. dropout_prob: of a dropout in inference that scales. Kept
-    is what the gradients are made of, besides the others.
+    scale: 1 / sqrt(size) where it is 0. dropout_prob: of a dropout in inference that scales.
+    is_test: there is no gradient. Kept is what that is made of, besides the others.
     """
     from refluid.kernels.attention import attention  # few programs attend
 
-    out, kept = attention(Q, K, V, Mask, scale or Q.shape[-1] ** -0.5)
+    out, kept = attention(Q, K, V, Mask, scale or Q.shape[-1] ** -0.5, alone=is_test)
     return (out * (1.0 - dropout_prob) if dropout_prob else out), kept
 
 
@@ -49,6 +51,7 @@ def attention_of_heads_grad(
     *,
     scale: float = 0.0,
     dropout_prob: float = 0.0,
+    is_test: Training = False,
     need: Sequence[bool] = (True, True, True),
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Gradients of Q, K and V."""
