@@ -158,10 +158,10 @@ CASES = (
     ),
     FusionCase(
         "attention",
-        "2 layers of attention, 4 heads of 64, 128 places, batch 8",
+        "2 layers of attention, 4 heads of 64, 64 places, batch 16",
         ("fuse_attention",),
         attending,
-        (8, 128, 256),
+        (16, 64, 256),
         10,
         10,
     ),

@@ -14,6 +14,7 @@ from refluid.core import flags, random
 from refluid.kernels import dropouts, epilogues
 from refluid.kernels.dropout_loops import drawn
 from refluid.ops.registry import find
+from refluid.runtime.recorded.trial import compiling_at_once
 
 FLAG = "FLAGS_refluid_dropout_loop"
 layers = fluid.layers
@@ -180,3 +181,36 @@ def test_steps_draw_anew_and_the_same_after_the_same_seed(tier: str) -> None:
     for one, again in zip(*found, strict=True):
         np.testing.assert_array_equal(one, again)
     assert len({one.tobytes() for one in found[0]}) == 6
+
+
+def _losses(tier: str) -> list[float]:
+    """Of a small network, whose dropout is drawn after the same seed."""
+    main, startup = fluid.Program(), fluid.Program()
+    startup.random_seed = 3
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        hidden = fluid.data("x", [None, 256])
+        for _ in range(2):
+            made = layers.dropout(layers.fc(hidden, 256, act="tanh"), 0.3)
+            hidden = layers.elementwise_add(made, layers.scale(hidden, 0.5))
+        loss = layers.mean(layers.square(hidden))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    feed = {"x": np.random.RandomState(0).randn(200, 256).astype("float32")}
+    with flags.override({"FLAGS_refluid_tier": tier}):
+        exe.run(startup, scope=scope)
+        random.seed_all(5)
+        return [exe.run(main, feed, [loss], scope=scope)[0].item() for _ in range(6)]
+
+
+def test_recorded_steps_draw_what_plans_do() -> None:
+    np.testing.assert_allclose(_losses("recorded"), _losses("interpreted"), 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_steps_draw_what_plans_do(caplog: pytest.LogCaptureFixture) -> None:
+    """And the check of a compiled function's first call finds nothing."""
+    with compiling_at_once():
+        found = _losses("compiled")
+    np.testing.assert_allclose(found, _losses("interpreted"), 1e-5)
+    assert not [one for one in caplog.records if one.levelname == "WARNING"]

@@ -43,13 +43,13 @@ def dropout(
     `upscale_in_train` divides what is kept by 1 - dropout_prob; `downgrade_in_infer` multiplies
     by that in inference instead. Mask is uint8: 1 where an element was kept.
     """
-    upscale = dropout_implementation == "upscale_in_train"
     if is_test:
+        upscale = dropout_implementation == "upscale_in_train"
         return (X if upscale else X * (1.0 - dropout_prob)), None
     if dropout_prob == 0.0:
         return X, torch.ones_like(X, dtype=torch.uint8)
     chosen = int(Seed.item()) if Seed is not None else seed if fix_seed else 0
-    divisor = 1.0 - dropout_prob if upscale else 1.0
+    divisor = _divisor(dropout_prob, dropout_implementation)
     if (loops := dropout_loops(X)) is not None and dropout_prob < 1.0:
         key = torch.empty(1, dtype=torch.int64).random_(generator=random(chosen))
         found: tuple[Tensor, Tensor] = loops.dropped(X, key, dropout_prob, divisor)
@@ -57,9 +57,15 @@ def dropout(
     drawn = torch.empty_like(X, dtype=torch.float32).uniform_(generator=random(chosen))
     keep = drawn >= dropout_prob
     out = X * keep
-    if upscale and dropout_prob < 1.0:
-        out /= 1.0 - dropout_prob
+    if divisor != 1.0:
+        out /= divisor
     return out, keep.to(torch.uint8)
+
+
+def _divisor(dropout_prob: float, dropout_implementation: str) -> float:
+    """What training divides that which is kept by."""
+    upscale = dropout_implementation == "upscale_in_train" and dropout_prob < 1.0
+    return 1.0 - dropout_prob if upscale else 1.0
 
 
 @gradient("dropout")
@@ -72,12 +78,11 @@ def dropout_grad(
     dropout_implementation: str = "downgrade_in_infer",
 ) -> Tensor:
     """d_Out where the mask is 1, scaled as the forward was."""
-    upscale = dropout_implementation == "upscale_in_train" and 0.0 < dropout_prob < 1.0
-    divisor = 1.0 - dropout_prob if upscale else 1.0
+    divisor = _divisor(dropout_prob, dropout_implementation)
     if (loops := dropout_loops(d_Out, Mask)) is not None:
         found: Tensor = loops.kept(d_Out, Mask, divisor)
         return found
     grad = d_Out * Mask
-    if upscale:
+    if divisor != 1.0:
         grad /= divisor
     return grad
