@@ -17,7 +17,7 @@ import torch
 from refluid.core import flags
 from refluid.kernels import machine_code
 from refluid.kernels.argument_kinds import address_of
-from refluid.kernels.compiled import CompiledLoop
+from refluid.kernels.compiled import CompiledLoop, bound
 
 _SOURCE = """
 import numpy as np
@@ -229,3 +229,39 @@ def test_arguments_may_be_an_empty_tuple(folder: Path) -> None:
     exec("from refluid.kernels.compiled import compiled\n" + source, names)
     assert names["first"](np.array([7, 8]), ()) == 7
     assert [one.suffix for one in folder.iterdir()] == [".so"]
+
+
+_COUNTING = """
+from refluid.kernels.compiled import compiled
+
+@compiled
+def note(pair, factor, number):
+    places, found = pair
+    found[number] += factor * places[number] + number
+    return number + len(found)
+
+@compiled
+def plain(found, factor):
+    found[0] = factor
+"""
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_bound_arguments(folder: Path, kept: bool) -> None:
+    """A call with the last number is a call with all, and what was bound isn't freed."""
+    names: dict[str, Any] = {"__name__": "loops"}
+    exec(compile(_COUNTING, "<counting>", "exec"), names)
+    with flags.override({"FLAGS_refluid_kept_loops": kept}):
+        found = torch.zeros(1000)
+        run = bound(names["note"], (torch.arange(1000.0) / 8, found), 3.0)
+        holders = [torch.full((1000,), float(one)) for one in range(50)]  # in memory let go
+        draws = np.random.default_rng(1)
+        for number in draws.permutation(1000):
+            assert run(int(number)) == number + 1000
+        np.testing.assert_allclose(found, 3 * np.arange(1000) / 8 + np.arange(1000))
+        assert len(holders) == 50
+        other = torch.zeros(4, dtype=torch.float64)
+        bound(names["note"], (torch.ones(4, dtype=torch.float64), other), 2.0)(3)
+        assert other.tolist() == [0, 0, 0, 5]
+        names["plain"](other, 1.5)
+        assert other[0] == 1.5

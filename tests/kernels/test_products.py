@@ -49,6 +49,18 @@ def test_product(shape: tuple[int, int, int], first: str, second: str, faster: b
         assert torch.equal(out, torch.mm(a, b))
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("second", LAYOUTS)
+def test_product_into_memory(shape: tuple[int, int, int], second: str, faster: bool) -> None:
+    rows, inner, columns = shape
+    a, b = _matrix(rows, inner, "plain"), _matrix(inner, columns, second)
+    room = torch.full((rows + 2, columns), 7.0)
+    products.put_product(room[1:-1], a, b)
+    exact = (a.double() @ b.double()).float()
+    torch.testing.assert_close(room[1:-1], exact, rtol=1e-5, atol=1e-4)
+    assert (room[:: rows + 1] == 7.0).all()
+
+
 @pytest.mark.parametrize("told", [-1, 2**18, 2**24])
 def test_from_which_size_products_are_onednns(
     told: int, faster: bool, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ finds the code on disk does without (`machine_code.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -47,13 +48,24 @@ class CompiledLoop(NumbaLoop):
 
     def otherwise(self, *given: Any) -> Any:
         """A call with arguments of other kinds than the first ones."""
-        kinds = kinds_of(given)
+        entry = self._entry(kinds_of(given))
+        if self._first == self.otherwise:
+            self._first = entry
+        return entry(*given)
+
+    def bound(self, *given: Any) -> Callable[[int], Any]:
+        """The loop with all arguments but the last one, a whole number, for calls that differ by
+        that: arguments are looked at once.
+        """
+        entry = self._entry(kinds_of((*given, 0)))
+        bind = getattr(entry, "bind", None)
+        return partial(self.by_numba, *given) if bind is None else bind(*given)
+
+    def _entry(self, kinds: tuple[Any, ...]) -> Callable[..., Any]:
         entry = self._entries.get(kinds)
         if entry is None:
             entry = self._entries[kinds] = self._made(kinds)
-            if self._first == self.otherwise:
-                self._first = entry
-        return entry(*given)
+        return entry
 
     def _made(self, kinds: tuple[Any, ...]) -> Callable[..., Any]:
         if not (is_whole(kinds) and _wanted[0]()):
@@ -66,3 +78,8 @@ class CompiledLoop(NumbaLoop):
 def compiled(function: F) -> F:
     """The function as a `CompiledLoop`."""
     return cast(F, CompiledLoop(cast(FunctionType, function)))
+
+
+def bound(loop: Callable[..., Any], *given: Any) -> Callable[[int], Any]:
+    """A compiled loop with all arguments but the last one: see `CompiledLoop.bound`."""
+    return cast(CompiledLoop, loop).bound(*given)

@@ -16,7 +16,6 @@ import os
 import platform
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -31,8 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from refluid.kernels.argument_kinds import Elements, address_of
+from refluid.kernels.argument_kinds import Elements
 from refluid.kernels.by_numba import Late, NumbaLoop
+from refluid.kernels.packed_calls import FAILED, caller_of
 
 _LOGGER = logging.getLogger("refluid")
 _ENTRY = "refluid_entry"
@@ -53,7 +53,7 @@ def kept_entry(
     try:
         entry: Any = _loaded(loop, kinds, name)[_ENTRY]
         entry.argtypes, entry.restype = [ctypes.c_char_p], ctypes.c_int64
-        return _caller(loop.entered(entry), otherwise, kinds)
+        return caller_of(loop.entered(entry), otherwise, kinds)
     except (OSError, RuntimeError, AttributeError, _CannotBeKept) as error:
         _LOGGER.debug("%s is compiled in each process: %s", loop.function.__name__, error)
         return None
@@ -70,62 +70,6 @@ def _loaded(loop: NumbaLoop, kinds: Any, name: str) -> ctypes.CDLL:
 
 class _CannotBeKept(Exception):
     """Why the code of a loop can't be a library."""
-
-
-# -- calling ------------------------------------------------------------------
-
-# What must hold of a tensor, its address and sizes; the same of an array.
-_TENSOR = "{0}.dtype is {1} and {0}.dim() == {2} and {0}.is_contiguous() and {0}.is_cpu"
-_ARRAY = "{0}.dtype == {1} and {0}.ndim == {2} and {0}.flags.c_contiguous"
-_ADDRESS = {True: "{0}.data_ptr(), *{0}.shape", False: "address({0}), *{0}.shape"}
-_CALL = """
-def call({0}):
-    if not ({1}):
-        return otherwise({0})
-    found = entry(pack({2}))
-    if found == failed:
-        raise RuntimeError("a compiled loop failed")
-    return found
-"""
-
-
-def _caller(entry: Any, otherwise: Callable[..., Any], kinds: Any) -> Callable[..., Any]:
-    """A function of the loop's own arguments, written for these kinds: others go by `otherwise`."""
-    layout: list[str] = []
-    passed: list[str] = []
-    checks: list[str] = []
-    known: dict[str, Any] = {}
-
-    def put(place: str, kind: Any) -> None:
-        name = f"kind{len(known)}"
-        if isinstance(kind, Elements):
-            known[name] = kind.dtype
-            checks.append((_TENSOR if kind.of_torch else _ARRAY).format(place, name, kind.rank))
-            passed.append(_ADDRESS[kind.of_torch].format(place))
-            layout.append("q" * (1 + kind.rank))
-        elif isinstance(kind, tuple):
-            checks.append(f"len({place}) == {len(kind)}")
-            for number, one in enumerate(kind):
-                put(f"{place}[{number}]", one)
-        else:
-            known[name] = kind
-            checks.append(f"type({place}) is {name}")
-            passed.append(place)
-            layout.append(_CODES.get(np.dtype(kind).kind, "q"))
-
-    names = [f"a{number}" for number in range(len(kinds))]
-    for name, kind in zip(names, kinds, strict=True):
-        put(name, kind)
-    known |= {"entry": entry, "otherwise": otherwise, "failed": _FAILED, "address": address_of}
-    known["pack"] = struct.Struct("".join(layout)).pack
-    exec(_CALL.format(", ".join(names), " and ".join(checks), ", ".join(passed)), known)
-    made: Callable[..., Any] = known["call"]
-    return made
-
-
-# How numbers are packed, by NumPy's kinds; others as whole numbers with a sign.
-_CODES = {"f": "d", "u": "Q"}
-_FAILED = -(2**63)
 
 
 # -- making -------------------------------------------------------------------
@@ -200,7 +144,7 @@ def _module(loop: NumbaLoop, kinds: Any) -> str:
         entry=_ENTRY,
         name=overload.fndesc.llvm_func_name,
         packed=", ".join(["ptr %packed"] * len(views)),
-        failed=_FAILED,
+        failed=FAILED,
     )
     return str(overload.library.get_llvm_str()) + shim
 

@@ -130,6 +130,14 @@ def add_product_(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return out.add_(product(a, b)) if kind else out.addmm_(a, b)
 
 
+def put_product(out: Tensor, a: Tensor, b: Tensor) -> None:
+    """out = a · b."""
+    if _kind(a, b):
+        out.copy_(product(a, b))
+    else:
+        torch.mm(a, b, out=out)
+
+
 def _kind(a: Tensor, b: Tensor) -> str:
     """How it is computed: narrow, by oneDNN as `RoundedSizes.which` says, or "": by torch."""
     rows, inner = a.shape

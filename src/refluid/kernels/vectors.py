@@ -21,6 +21,12 @@ _POLYNOMIAL = (
     *(1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3),
     *(4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
 )
+# tanh(x) is x + x³ times a polynomial of x² up to _NEAR, where 1 - exp(-2x) would lose digits.
+_TANGENT = (
+    *(-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2),
+    *(1.33314422036e-1, -3.33332819422e-1),
+)
+_NEAR = 0.625
 _LEAST = -104.0  # exp of less is 0
 _BIAS, _FRACTION = 127, 23
 
@@ -94,6 +100,10 @@ class _Writer:
         for one in (half, builder.sub(count, half)):
             found = builder.fmul(found, self._power(one))
         return builder.select(small, all_(0.0), found)
+
+    def signed(self, sizes: Any, signs: Any) -> Any:
+        """Numbers from 0 on with the signs of others."""
+        return self.call(f"llvm.copysign.v{LANES}f32", self.type, sizes, signs)
 
     def _power(self, exponents: Any) -> Any:
         """2 to the power of whole numbers."""
@@ -169,6 +179,30 @@ def _square(to: _Writer, places: list[Any], mask: Any, total: Any, _number: Any)
     return to.multiply_add(given, given, total)
 
 
+def _sigmoid(to: _Writer, places: list[Any], mask: Any, lanes: Any, _number: Any) -> Any:
+    builder, one = to.builder, to.all(1.0)
+    given = to.load(places[0], mask, to.all(0.0))
+    small = to.exp(to.signed(given, to.all(-1.0)))
+    above = builder.select(builder.fcmp_ordered("<", given, to.all(0.0)), small, one)
+    to.store(builder.fdiv(above, builder.fadd(one, small)), places[1], mask)
+    return lanes
+
+
+def _tangent(to: _Writer, places: list[Any], mask: Any, lanes: Any, _number: Any) -> Any:
+    builder, all_, one = to.builder, to.all, to.all(1.0)
+    given = to.load(places[0], mask, all_(0.0))
+    size, square = to.signed(given, one), builder.fmul(given, given)
+    near = all_(_TANGENT[0])
+    for factor in _TANGENT[1:]:
+        near = to.multiply_add(near, square, all_(factor))
+    near = to.multiply_add(builder.fmul(near, square), size, size)
+    small = to.exp(builder.fmul(size, all_(-2.0)))
+    far = builder.fdiv(builder.fsub(one, small), builder.fadd(one, small))
+    found = builder.select(builder.fcmp_ordered("<", size, all_(_NEAR)), near, far)
+    to.store(to.signed(found, given), places[1], mask)
+    return lanes
+
+
 # squares(x, x, first, count, 0): the sum of the squares of `count` elements.
 squares = _of_row(0.0, _square, "fadd")
 # highest(x, x, first, count, 0): the greatest of `count` elements; NaN only where all of them are.
@@ -177,3 +211,6 @@ highest = _of_row(float("-inf"), _higher, "fmax")
 exponentials = _of_row(0.0, _exponential, "fadd")
 # multiplied(x, out, first, count, by): out = x * by.
 multiplied = _of_row(0.0, _multiplied, "fmax")
+# sigmoids(x, out, first, count, 0), tangents(x, out, first, count, 0): of each; out may be x.
+sigmoids = _of_row(0.0, _sigmoid, "fmax")
+tangents = _of_row(0.0, _tangent, "fmax")

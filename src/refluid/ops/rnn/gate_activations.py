@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 
 aten = torch.ops.aten
@@ -60,6 +62,33 @@ def activation(name: str) -> Activation:
             f"{name!r} is no activation of a recurrent unit; they are {', '.join(_NUMBERED)}"
         )
     return _NAMED[name]
+
+
+def numbers_of(names: Sequence[str]) -> tuple[int, ...]:
+    """The numbers of activations, as compiled loops and `gru_unit` know them."""
+    known = list(_NAMED.values())
+    return tuple(known.index(activation(name)) for name in names)
+
+
+# Of fewer numbers of gates, the code for loops costs more to load than a program's steps gain.
+_MANY = 2**17
+
+
+def loops_of(gates: Tensor, *others: Tensor | None) -> Any:
+    """`kernels/recurrent`, where the steps over so many gates are compiled loops; else None.
+
+    They are for float32 on the CPU.
+    """
+    if gates.numel() < _MANY or not flags.value("refluid_recurrent_loops"):
+        return None
+    given = [gates, *(one for one in others if one is not None)]
+    if torch.is_grad_enabled() and any(one.requires_grad for one in given):
+        return None
+    if not all(one.is_cpu and one.dtype is torch.float32 for one in given):
+        return None
+    from refluid.kernels import recurrent  # few programs have so many
+
+    return recurrent
 
 
 def numbered_activation(number: int) -> Activation:

@@ -11,7 +11,7 @@ from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.kernels.products import add_product_, product
 from refluid.ops.registry import OperatorDef, gradient, operator
-from refluid.ops.rnn.gate_activations import Activation, activation
+from refluid.ops.rnn.gate_activations import Activation, activation, loops_of, numbers_of
 from refluid.ops.sequence.batching import TimeMajor, cut, steps_of
 
 Grads = tuple[Tensor | None, ...]
@@ -125,6 +125,11 @@ def begin(
     return inputs, None if h0 is None else layout.sorted(h0)
 
 
+def _kinds(one: GruStep, *acts: str) -> tuple[int, ...]:
+    """What loops are told of a step."""
+    return *numbers_of(acts), int(one.origin)
+
+
 def _infer(definition: OperatorDef, op: Operator) -> None:
     source = op.block.var_recursive(op.input("Input")[0])
     if not source.has_description():
@@ -169,9 +174,14 @@ def gru(
     """
     layout = steps_of(lod_Input, "gru", is_reverse, Input.device)
     one = gru_step(Weight, activation(gate_activation), activation(activation_), origin_mode)
+    made_lod = layout.levels, layout.levels, lod_Input
+    loops = loops_of(Input, H0, Weight, Bias)
+    if loops is not None and layout.total == Input.shape[0]:
+        bias = Input.new_zeros(Input.shape[1]) if Bias is None else Bias.reshape(-1)
+        given = one.gates, one.candidate, bias, *layout.in_order(H0)
+        return *loops.gru_steps(Input, *given, _kinds(one, gate_activation, activation_)), *made_lod
     gates, state = begin(Input, Bias, layout, H0)
     reset, hidden = gru_forward(gates, layout.sizes, one, state)
-    made_lod = layout.levels, layout.levels, lod_Input
     return gates, reset, hidden, layout.to_rows(hidden), *made_lod
 
 
@@ -196,6 +206,15 @@ def gru_grad(
     """Gradients of Input, H0, Weight and Bias."""
     layout = steps_of(lod_Input, "gru_grad", is_reverse, Input.device)
     one = gru_step(Weight, activation(gate_activation), activation(activation_), origin_mode)
+    made = BatchGate, BatchResetHiddenPrev, BatchHidden
+    loops = loops_of(BatchGate, H0, Weight, Bias, *made[1:], d_Hidden)
+    if loops is not None:
+        given = *made, one.gates, one.candidate, *layout.in_order(H0)
+        kinds = _kinds(one, gate_activation, activation_)
+        d_rows, before, reset, first = loops.gru_gradients(d_Hidden, *given, kinds)
+        d_h0 = None if H0 is None else layout.unsorted(first, H0.shape[0])
+        d_bias = None if Bias is None else d_rows.sum(0).view(Bias.shape)
+        return d_rows, d_h0, weight_gradient(d_rows, before, reset), d_bias
     previous = layout.previous(BatchHidden, None if H0 is None else layout.sorted(H0))
     d_hidden = layout.to_steps(d_Hidden)
     d_gates, first = gru_backward(d_hidden, layout.sizes, one, BatchGate, previous)

@@ -12,12 +12,13 @@ from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.kernels.products import product
 from refluid.ops.registry import OperatorDef, gradient, operator
-from refluid.ops.rnn.gate_activations import activation
+from refluid.ops.rnn.gate_activations import activation, loops_of, numbers_of
 from refluid.ops.rnn.lstm_steps import (
     Projection,
     Recurrence,
     StepGradients,
     Steps,
+    bias_gradient,
     lstm_backward,
     lstm_forward,
     peephole_of,
@@ -63,6 +64,12 @@ def begin(
     return inputs, state, None if c0 is None else layout.sorted(c0)
 
 
+def _biases(bias: Tensor, width: int, peepholes: bool) -> tuple[Tensor, Tensor]:
+    """Those of the gates, [4 * width], and the peepholes, [3, width] or no rows."""
+    flat = bias.reshape(-1)
+    return flat[: 4 * width], flat[4 * width :][: 3 * width * peepholes].view(-1, width)
+
+
 def _end(
     layout: TimeMajor,
     made: Steps,
@@ -85,13 +92,10 @@ def _end(
         behind = learned[layout.sizes[0] :][: layout.idle]
         d_weight[:, got.columns] += product(state[layout.sizes[0] :][: len(behind)].t(), behind)
         d_state = torch.cat((d_state, product(behind, weight[:, got.columns].t())))
-    sums = [got.gates.sum(0)]
+    before = None
     if peepholes:
         before = layout.previous(made.cell, None if c0 is None else layout.sorted(c0))
-        _, d_i, d_f, d_o = got.gates.chunk(4, 1)
-        sums += [(d_i * before).sum(0), (d_f * before).sum(0), (d_o * made.cell).sum(0)]
-    unused = bias.numel() - sum(one.numel() for one in sums)
-    d_bias = torch.cat([*sums, bias.new_zeros(unused)]).view(bias.shape)
+    d_bias = bias_gradient(bias, got.gates, made.cell, before)
     d_h0 = None if h0 is None else layout.unsorted(d_state, h0.shape[0])
     d_c0 = None if c0 is None else layout.unsorted(_cell_gradient(got, state), c0.shape[0])
     return layout.to_rows(got.gates), d_h0, d_c0, d_weight, d_bias
@@ -138,11 +142,17 @@ def lstm(
     """
     layout = steps_of(lod_Input, "lstm", is_reverse, Input.device)
     acts = gate_activation, cell_activation, candidate_activation
+    made_lod = lod_Input, lod_Input, layout.levels
+    loops = loops_of(Input, H0, C0, Weight, Bias)
+    if loops is not None and layout.total == Input.shape[0]:
+        weights = Weight, *_biases(Bias, Weight.shape[0], use_peepholes)
+        order = layout.in_order(H0, C0)
+        return *loops.lstm_steps(Input, *weights, *order, numbers_of(acts)), *made_lod
     one = recurrence(Weight, peephole_of(Bias, Input.shape[1] // 4, use_peepholes), acts)
     inputs, state, cell = begin(Input, Bias, layout, H0, C0)
     made = lstm_forward(inputs, layout.sizes, one, state, cell)
     rows = layout.to_rows(made.hidden), layout.to_rows(made.cell)
-    return *rows, made.gates, made.active, lod_Input, lod_Input, layout.levels
+    return *rows, made.gates, made.active, *made_lod
 
 
 @gradient("lstm", shape_only="Input", working={"Input": 1.8})
@@ -172,6 +182,17 @@ def lstm_grad(
     layout = steps_of(lod_Input, "lstm_grad", is_reverse, Input.device)
     acts = gate_activation, cell_activation, candidate_activation
     one = recurrence(Weight, peephole_of(Bias, Cell.shape[1], use_peepholes), acts)
+    loops = loops_of(BatchGate, H0, C0, Weight, Bias, Hidden, Cell, BatchCellPreAct, d_Hidden)
+    if loops is not None and one.learns_cell and not (layout.idle and H0 is not None):
+        given = d_Hidden, Hidden, Cell, BatchGate, BatchCellPreAct, Weight
+        order = _biases(Bias, Cell.shape[1], use_peepholes)[1], *layout.in_order(H0, C0)
+        d_rows, before, cell_before, *first = loops.lstm_gradients(*given, *order, numbers_of(acts))
+        d_h0, d_c0 = (
+            None if one is None else layout.unsorted(grad, one.shape[0])
+            for one, grad in zip((H0, C0), first, strict=True)
+        )
+        d_bias = bias_gradient(Bias, d_rows, Cell, cell_before if use_peepholes else None)
+        return d_rows, d_h0, d_c0, product(before.t(), d_rows), d_bias
     hidden = layout.to_steps(Hidden)
     made = Steps(BatchGate, layout.to_steps(Cell), BatchCellPreAct, hidden, hidden)
     cell = None if C0 is None else layout.sorted(C0)

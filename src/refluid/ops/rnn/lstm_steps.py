@@ -83,6 +83,16 @@ def peephole_of(bias: Tensor, width: int, used: bool) -> Tensor | None:
     return bias.reshape(-1)[4 * width :].view(3, width) if used else None
 
 
+def bias_gradient(bias: Tensor, d_gates: Tensor, cell: Tensor, before: Tensor | None) -> Tensor:
+    """The gradient of biases and, where the cells before are given, of the peepholes."""
+    sums = [d_gates.sum(0)]
+    if before is not None:
+        _, d_i, d_f, d_o = d_gates.chunk(4, 1)
+        sums += [(d_i * before).sum(0), (d_f * before).sum(0), (d_o * cell).sum(0)]
+    unused = bias.numel() - sum(one.numel() for one in sums)
+    return torch.cat([*sums, bias.new_zeros(unused)]).view(bias.shape)
+
+
 def lstm_forward(
     gates: Tensor, sizes: list[int], one: Recurrence, state: Tensor | None, cell: Tensor | None
 ) -> Steps:

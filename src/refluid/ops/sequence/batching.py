@@ -7,7 +7,8 @@ A step is the first rows of the step before it, moved on by one: no step has a g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -24,7 +25,7 @@ class TimeMajor:
     sizes: rows of each step. order: the sequences, longest first. rows: for each place in the
     steps its row; owners: its sequence, counted in that order. before: for each place from the
     second step on, the place one step earlier. ends: the last place of each sequence with rows.
-    idle: how many sequences have none.
+    idle: how many sequences have none. total: how many rows there are.
     """
 
     def __init__(
@@ -69,6 +70,14 @@ class TimeMajor:
         """States, one row per sequence, in the order of the steps."""
         return states.index_select(0, self._sequences)
 
+    def in_order(self, *states: Tensor | None) -> tuple[Tensor | None, ...]:
+        """What loops over the steps take: sorted states, `rows`, and `starts`."""
+        return (
+            *(None if one is None else self.sorted(one) for one in states),
+            self.rows,
+            self.starts,
+        )
+
     def unsorted(self, states: Tensor, count: int) -> Tensor:
         """The inverse of `sorted` where only the first states may be given; else zero."""
         out = states.new_zeros((count, *states.shape[1:]))
@@ -80,6 +89,11 @@ class TimeMajor:
         shape = (first, *steps.shape[1:])
         start = steps.new_zeros(shape) if initial is None else initial[:first]
         return torch.cat((start, steps.index_select(0, self.before)))
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """The first place of each step, and last how many places there are: int64, on the CPU."""
+        return torch.tensor([0, *accumulate(self.sizes)])
 
     @property
     def levels(self) -> Levels:
