@@ -10,6 +10,7 @@ import logging
 import operator
 from collections.abc import Callable
 from io import TextIOBase
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -110,9 +111,15 @@ def renamed(module: str, file: str, line: int) -> ModuleType:
     return importlib.import_module(RENAMED[module])
 
 
-def beside(missing: ModuleNotFoundError, module: str, file: str, line: int) -> None:
-    """Raises the error of an import again, unless it was a module beside the file that lacked."""
-    if missing.name != module:
+def beside(missing: ImportError, module: str, file: str, line: int) -> None:
+    """Raises the error of an import again, unless the module beside the file was meant.
+
+    So it is where there is no other of its name, or another one that lacks what is imported, or
+    that imports this very file, which isn't done.
+    """
+    lacking = Path(missing.path or "")
+    another = missing.name == module and not lacking.is_relative_to(Path(file).parent)
+    if not another and lacking != Path(file):
         raise missing
     _note(f"import {module} of the same package", file, line)
 
