@@ -98,6 +98,9 @@ MODULES: dict[str, Mapping[str, Any]] = {
               "FloatType": float, "TupleType": tuple, "NoneType": type(None)},
     "urllib": {name: f"urllib.parse:{name}" for name in ("quote", "unquote", "urlencode")}
     | {name: f"urllib.request:{name}" for name in ("urlopen", "urlretrieve")},
+    # SciPy had NumPy's names too; of negative numbers its roots and logarithms were complex.
+    "scipy": {name: f"numpy:{name}" for name in np.__all__}
+    | {name: getattr(np.emath, name) for name in np.emath.__all__},
     "scipy.misc": {name: f"refluid.porting.old_scipy:{name}" for name in _PICTURES}
     | {"logsumexp": "scipy.special:logsumexp", "comb": "scipy.special:comb",
        "factorial": "scipy.special:factorial"},
