@@ -20,6 +20,7 @@ from refluid.core.fetched import fetched
 from refluid.porting.old_names import (
     BUILTINS,
     CHANGED,
+    COMPRESSING,
     FILES,
     KEYWORDS,
     LISTS,
@@ -151,6 +152,12 @@ def method_of_python2(base: Any, name: str) -> Any:
     found = getattr(base, name)
     if name in WITH_LISTS:
         return (lambda: list(found())) if isinstance(base, dict) else found
+    if name == "open":
+        if isinstance(base, ModuleType) and base.__name__ in COMPRESSING:
+            from refluid.porting.python2_files import opening
+
+            return opening(found)
+        return found
     if isinstance(base, TextIOBase if name == "write" else str):
         from refluid.porting.python2_files import taking_bytes
 
