@@ -221,6 +221,8 @@ assert [line.strip().split('\\t')[1] for line in open('lines', 'rb')] == ['two',
 assert list(open('lines', 'rb'))[2].decode('latin1') == list(open('lines'))[1].strip()
 assert open('lines', 'rb').readline() == 'one\\ttwo\\n'
 assert len(open('lines', 'rb').readlines()) == 3
+assert [isinstance(line, bytes) for line in open('lines', 'rb')] == [True] * 3
+assert next(open('lines', 'rb')).decode('utf8') == u'one\\ttwo\\n' and int('7') == 7
 with gzip.open('lines.gz', 'wb') as out:
     out.write('a;b\\n' + 'c;d\\n')
 assert [line.strip().split(';') for line in gzip.open('lines.gz')] == [['a', 'b'], ['c', 'd']]

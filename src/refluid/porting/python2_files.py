@@ -18,17 +18,22 @@ class Python2File:
     def __init__(self, binary: Any) -> None:
         self.binary = binary
 
+    @staticmethod
+    def _line(data: bytes) -> str | bytes:
+        found = _text(data)
+        return found if isinstance(found, str) else Encoded(found)
+
     def read(self, size: int = -1) -> str | bytes:
         """The next `size` bytes, or all."""
         return _text(self.binary.read(size))
 
     def readline(self, size: int = -1) -> str | bytes:
         """The next line."""
-        return _line(self.binary.readline(size))
+        return self._line(self.binary.readline(size))
 
     def readlines(self, hint: int = -1) -> list[str | bytes]:
         """All lines that are left."""
-        return [_line(line) for line in self.binary.readlines(hint)]
+        return [self._line(line) for line in self.binary.readlines(hint)]
 
     xreadlines = readlines
 
@@ -42,10 +47,10 @@ class Python2File:
             self.write(line)
 
     def __iter__(self) -> Iterator[str | bytes]:
-        return (_line(line) for line in self.binary)
+        return (self._line(line) for line in self.binary)
 
     def __next__(self) -> str | bytes:
-        return _line(next(self.binary))
+        return self._line(next(self.binary))
 
     next = __next__
 
@@ -60,17 +65,16 @@ class Python2File:
 
 
 class Python2Binary(Python2File):
-    """A file open for bytes: those that are read at once stay bytes."""
+    """A file open for bytes: its lines are bytes beside which text is bytes, all else stays."""
+
+    @staticmethod
+    def _line(data: bytes) -> bytes:
+        return Encoded(data)
 
     def read(self, size: int = -1) -> bytes:
         """The next `size` bytes, or all."""
         found: bytes = self.binary.read(size)
         return found
-
-
-def _line(data: bytes) -> str | bytes:
-    found = _text(data)
-    return found if isinstance(found, str) else Encoded(found)
 
 
 def _text(data: bytes) -> str | bytes:
