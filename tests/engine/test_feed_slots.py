@@ -81,7 +81,7 @@ def test_only_arrays_as_the_last_one_are_taken_without_a_look(
     looked: list[Any] = []
     full = FeedSlot._convert
     monkeypatch.setattr(
-        FeedSlot, "_convert", lambda self, given: [looked.append(given), full(self, given)][1]
+        FeedSlot, "_convert", lambda self, one, *how: [looked.append(one), full(self, one, *how)][1]
     )
     with fluid.program_guard(fluid.Program()):
         slot = FeedSlot(fluid.data("x", [None, 2]), torch.device("cpu"))

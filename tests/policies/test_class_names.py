@@ -33,6 +33,7 @@ GIVEN = {
     "Operator": {"fluid/op.py"},
     "OpRole": {"fluid/core.py"},
     "Strategy": {"fluid/contrib/slim/core/strategy.py"},
+    "Trainer": {"fluid/contrib/trainer.py"},
     "Uniform": {"fluid/layers/distributions.py", "paddle/distribution/bounded.py"},
     "While": {"fluid/functions/control/while_loop.py"},
 }

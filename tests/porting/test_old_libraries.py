@@ -84,3 +84,19 @@ def test_packages_installed_into_a_folder_of_their_own_keep_their_python(
     monkeypatch.setenv("PYTHONPATH", str(installed), prepend=":")
     ran = refluid("run", "train.py", folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_names_of_numpy_that_scipy_had(tmp_path: Path) -> None:
+    text = (
+        "import numpy as np\n"
+        "import scipy, math\n"
+        "from scipy import array, log\n"
+        "scipy.random.seed(1); drawn = scipy.random.rand(2)\n"
+        "np.random.seed(1); assert (drawn == np.random.rand(2)).all()\n"
+        "assert scipy.ones(3).sum() == array([1, 2]).sum() == 3 and scipy.pi == np.pi\n"
+        "assert scipy.sqrt(-4) == 2j and log(-1).imag == math.pi and math.floor(2.5) == 2\n"
+        "assert scipy.linalg.norm([3, 4]) == 5 and scipy.fft.fft([1.0])[0] == 1\n"
+    )
+    (tmp_path / "train.py").write_text(text)
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr

@@ -192,7 +192,7 @@ def test_division_as_the_file_asks(tmp_path: Path) -> None:
 
 _ONLY_PYTHON2 = """\
 from __future__ import division
-import struct, cPickle, numpy as np
+import gzip, struct, cPickle, numpy as np
 made = [map(lambda n: n + 1, xrange(3)), zip([1, 2], 'ab'), filter(None, 'a b')]
 assert made == [[1, 2, 3], [(1, 'a'), (2, 'b')], 'a b'], made
 assert map(None, [1, 2], [3]) == [(1, 3), (2, None)]
@@ -211,6 +211,26 @@ with open('lines', 'w') as out:
     out.writelines(['two\\n'])
 assert [line.strip() for line in open('lines')] == [u'caf\\xe9', 'two']
 cPickle.dump({'a': [1.5]}, open('kept', 'w'), 2)
+cPickle.dump([2], open('bytes', 'wb'), 2)
+assert cPickle.load(open('bytes', 'rb')) == [2]
+with open('lines', 'wb') as out:
+    out.write('one\\ttwo\\n' + u'caf\xe9\\tau\\n')
+    out.write(u'caf\xe9\\tau'.encode('latin1'))
+assert open('lines', 'rb').read(3)[0] == 111
+assert [line.strip().split('\\t')[1] for line in open('lines', 'rb')] == ['two', 'au', 'au']
+assert list(open('lines', 'rb'))[2].decode('latin1') == list(open('lines'))[1].strip()
+assert open('lines', 'rb').readlines()[0] == 'one\\ttwo\\n' == open('lines', 'rb').readline()
+assert [isinstance(line, bytes) for line in open('lines', 'rb')] == [True] * 3
+assert next(open('lines', 'rb')).decode('utf8') == u'one\\ttwo\\n'
+with gzip.open('lines.gz', 'wb') as out:
+    out.write('a;b\\n' + 'c;d\\n')
+assert [line.strip().split(';') for line in gzip.open('lines.gz')] == [['a', 'b'], ['c', 'd']]
+assert gzip.open('lines.gz', 'rt').read(1) == 'a' and gzip.open('lines.gz').read(1)[0] == 97
+np.save(open('saved', 'wb'), np.arange(3))
+with open('saved', 'ab') as out:
+    np.arange(2.0).tofile(out)
+with open('saved', 'rb') as file:
+    assert np.load(file).tolist() == [0, 1, 2] and np.fromfile(file).tolist() == [0, 1]
 assert cPickle.load(open('kept')) == {'a': [1.5]}
 """
 

@@ -53,3 +53,37 @@ def test_what_lacks_otherwise_is_an_error_as_ever(tmp_path: Path, missing: str) 
     ran = refluid("run", "train.py", folder=tmp_path)
     assert ran.returncode == 1
     assert "ModuleNotFoundError: No module named 'nowhere'" in ran.stderr
+
+
+def test_one_elsewhere_that_lacks_the_name_is_not_it(tmp_path: Path) -> None:
+    _package(
+        tmp_path, network="import other as found\nfrom other import NAME\nWHO = found.__name__"
+    )
+    (tmp_path / "other.py").write_text("NUMBER = 1\n")
+    (tmp_path / "train.py").write_text(
+        "from package.network import NAME, WHO\nfrom other import NUMBER\nprint(NAME, WHO)\n"
+    )
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "package.other other"
+
+
+def test_one_elsewhere_that_imports_the_file_itself_is_not_it(tmp_path: Path) -> None:
+    _package(tmp_path, network="from other import NAME\nLATER = 1")
+    (tmp_path / "other.py").write_text("from package.network import LATER\n")
+    (tmp_path / "train.py").write_text("from package.network import NAME\nprint(NAME)\n")
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "package.other"
+
+
+def test_a_module_beside_without_the_name_is_an_error_as_ever(tmp_path: Path) -> None:
+    _package(
+        tmp_path,
+        network="import sys, os\nsys.path.insert(0, os.path.dirname(__file__))\n"
+        "from other import lacking",
+    )
+    (tmp_path / "train.py").write_text("import package.network\n")
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 1
+    assert "cannot import name 'lacking' from 'other'" in ran.stderr

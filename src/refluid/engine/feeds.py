@@ -60,19 +60,22 @@ class FeedSlot:
         self._torch = to_torch(self.kind)
         self._known: tuple[Any, ...] = ()
 
-    def convert(self, value: Any) -> tuple[Tensor, Levels]:
-        """The value as tensor on the plan's device, and its LoD."""
+    def convert(self, value: Any, *, sized: bool = True) -> tuple[Tensor, Levels]:
+        """The value as tensor on the plan's device, and its LoD.
+
+        sized: False takes other sizes than are declared too, but as many dimensions.
+        """
         if type(value) is np.ndarray:
             layout = value.dtype, value.shape, value.strides
             if layout == self._known and value.flags.writeable:
                 return torch.from_numpy(value), ()
-            converted = self._convert(value)
+            converted = self._convert(value, sized)
             if self.device.type == "cpu" and is_plain(value):
                 self._known = layout
             return converted
-        return self._convert(value)
+        return self._convert(value, sized)
 
-    def _convert(self, value: Any) -> tuple[Tensor, Levels]:
+    def _convert(self, value: Any, sized: bool) -> tuple[Tensor, Levels]:
         lod: Levels = ()
         if isinstance(value, LoDTensor):
             if not value._is_initialized():
@@ -85,7 +88,8 @@ class FeedSlot:
             tensor = self._from_array(value)
         if tensor.dtype != self._torch:
             self._check_elements(tensor)
-        if self.checked and not self._fits(tuple(tensor.shape), bool(lod)):
+        free = not sized and tensor.ndim == len(self.shape)
+        if self.checked and not (free or self._fits(tuple(tensor.shape), bool(lod))):
             raise ValueError(
                 f"The fed Variable {self.name!r} should have dimensions = {len(self.shape)}, "
                 f"shape = {self.shape}, but received fed shape {list(tensor.shape)} on each device"

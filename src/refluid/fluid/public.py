@@ -88,6 +88,7 @@ _HOME = {
     "DistributeTranspiler": "transpiler",
     "DistributeTranspilerConfig": "transpiler",
     "InMemoryDataset": "dataset",
+    "InferenceTranspiler": "transpiler",
     "QueueDataset": "dataset",
     "memory_optimize": "transpiler",
     "release_memory": "transpiler",

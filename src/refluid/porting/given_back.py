@@ -10,6 +10,7 @@ import logging
 import operator
 from collections.abc import Callable
 from io import TextIOBase
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,7 @@ from refluid.core.fetched import fetched
 from refluid.porting.old_names import (
     BUILTINS,
     CHANGED,
+    COMPRESSING,
     FILES,
     KEYWORDS,
     LISTS,
@@ -110,9 +112,15 @@ def renamed(module: str, file: str, line: int) -> ModuleType:
     return importlib.import_module(RENAMED[module])
 
 
-def beside(missing: ModuleNotFoundError, module: str, file: str, line: int) -> None:
-    """Raises the error of an import again, unless it was a module beside the file that lacked."""
-    if missing.name != module:
+def beside(missing: ImportError, module: str, file: str, line: int) -> None:
+    """Raises the error of an import again, unless the module beside the file was meant.
+
+    So it is where there is no other of its name, or another one that lacks what is imported, or
+    that imports this very file, which isn't done.
+    """
+    lacking = Path(missing.path or "")
+    another = missing.name == module and not lacking.is_relative_to(Path(file).parent)
+    if not another and lacking != Path(file):
         raise missing
     _note(f"import {module} of the same package", file, line)
 
@@ -144,6 +152,12 @@ def method_of_python2(base: Any, name: str) -> Any:
     found = getattr(base, name)
     if name in WITH_LISTS:
         return (lambda: list(found())) if isinstance(base, dict) else found
+    if name == "open":
+        if isinstance(base, ModuleType) and base.__name__ in COMPRESSING:
+            from refluid.porting.python2_files import opening
+
+            return opening(found)
+        return found
     if isinstance(base, TextIOBase if name == "write" else str):
         from refluid.porting.python2_files import taking_bytes
 

@@ -98,6 +98,10 @@ MODULES: dict[str, Mapping[str, Any]] = {
               "FloatType": float, "TupleType": tuple, "NoneType": type(None)},
     "urllib": {name: f"urllib.parse:{name}" for name in ("quote", "unquote", "urlencode")}
     | {name: f"urllib.request:{name}" for name in ("urlopen", "urlretrieve")},
+    # SciPy had NumPy's names too; of negative numbers its roots and logarithms were complex. They
+    # are asked for where `scipy` itself stands before them, as other modules have them still.
+    "scipy": {name: f"numpy:{name}" for name in np.__all__}
+    | {name: getattr(np.emath, name) for name in np.emath.__all__},
     "scipy.misc": {name: f"refluid.porting.old_scipy:{name}" for name in _PICTURES}
     | {"logsumexp": "scipy.special:logsumexp", "comb": "scipy.special:comb",
        "factorial": "scipy.special:factorial"},
@@ -171,8 +175,10 @@ LISTS: dict[str, Any] = {
     "zip": lambda *rows: list(zip(*rows, strict=False)),
     "range": lambda *given: list(range(*given)),
 }
-# Methods of dictionaries that gave lists; of text and its files, whose bytes were text too.
-WITH_LISTS, WITH_BYTES = ("keys", "values", "items"), ("encode", "join", "write")
+# Methods of dictionaries that gave lists; of text and its files, whose bytes were text too, as were
+# those of compressed files that such a module opens.
+WITH_LISTS, WITH_BYTES = ("keys", "values", "items"), ("encode", "join", "write", "open")
+COMPRESSING = ("bz2", "gzip", "lzma")
 # Builtins whose bytes were text too.
 _FILES = "refluid.porting.python2_files"
 FILES = {"open": f"{_FILES}:opened", "file": f"{_FILES}:opened", "print": f"{_FILES}:printed"}

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from io import TextIOBase
 from typing import Any
 
 
 class Python2File:
     """An open file whose lines are text, and whose bytes are bytes where they are no text.
 
-    In Python 2 both were `str`. Bytes are text here where they are UTF-8 without a zero byte.
-    Text and bytes can be written.
+    In Python 2 both were `str`. Bytes are text here where they are UTF-8 without a zero byte; of
+    other lines they are bytes beside which text is bytes. Text and bytes can be written.
     """
 
     def __init__(self, binary: Any) -> None:
         self.binary = binary
+
+    @staticmethod
+    def _line(data: bytes) -> str | bytes:
+        found = _text(data)
+        return found if isinstance(found, str) else Encoded(found)
 
     def read(self, size: int = -1) -> str | bytes:
         """The next `size` bytes, or all."""
@@ -23,11 +29,11 @@ class Python2File:
 
     def readline(self, size: int = -1) -> str | bytes:
         """The next line."""
-        return _text(self.binary.readline(size))
+        return self._line(self.binary.readline(size))
 
     def readlines(self, hint: int = -1) -> list[str | bytes]:
         """All lines that are left."""
-        return [_text(line) for line in self.binary.readlines(hint)]
+        return [self._line(line) for line in self.binary.readlines(hint)]
 
     xreadlines = readlines
 
@@ -41,10 +47,10 @@ class Python2File:
             self.write(line)
 
     def __iter__(self) -> Iterator[str | bytes]:
-        return (_text(line) for line in self.binary)
+        return (self._line(line) for line in self.binary)
 
     def __next__(self) -> str | bytes:
-        return _text(next(self.binary))
+        return self._line(next(self.binary))
 
     next = __next__
 
@@ -56,6 +62,19 @@ class Python2File:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.binary, name)
+
+
+class Python2Binary(Python2File):
+    """A file open for bytes: its lines are bytes beside which text is bytes, all else stays."""
+
+    @staticmethod
+    def _line(data: bytes) -> bytes:
+        return Encoded(data)
+
+    def read(self, size: int = -1) -> bytes:
+        """The next `size` bytes, or all."""
+        found: bytes = self.binary.read(size)
+        return found
 
 
 def _text(data: bytes) -> str | bytes:
@@ -71,10 +90,22 @@ def opened(
     name: str | os.PathLike[str], mode: str = "r", buffering: int = -1, **options: Any
 ) -> Any:
     """Python 2's `open`; with options that it did not know, that of Python 3."""
-    if options or "b" in mode:
+    if options:
         return open(name, mode, buffering, **options)
+    if "b" in mode:
+        return Python2Binary(open(name, mode, buffering))
     kept = mode.replace("U", "").replace("t", "") or "r"
     return Python2File(open(name, f"{kept}b", -1 if buffering == 1 else buffering))
+
+
+def opening(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Python 2's `gzip.open` and the like, of the present one."""
+
+    def opened(*given: Any, **options: Any) -> Any:
+        found = function(*given, **options)
+        return found if isinstance(found, TextIOBase) else Python2Binary(found)
+
+    return opened
 
 
 def printed(*values: Any, **options: Any) -> None:

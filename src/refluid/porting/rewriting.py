@@ -52,13 +52,15 @@ from refluid.porting.old_names import (
 
 _Node = TypeVar("_Node", bound=ast.AST)
 _HELP = "_refluid_given_back"
-_ATTRIBUTES = frozenset(METHODS) | {name for names in MODULES.values() for name in names}
-_ATTRIBUTES |= {name for _, name in CHANGED}
+_ATTRIBUTES = frozenset(METHODS) | {name for _, name in CHANGED}
+_ATTRIBUTES |= {name for module, names in MODULES.items() if module != "scipy" for name in names}
 _NUMBERS = re.compile(r"\b(int|float)\(|[\"')]\s*%|%\s*\(|\bmath\.\w+\(")
 _CONVERTS = {"int": "whole", "float": "real"}
 _MODULE_NAMES = {(module, name) for module, names in MODULES.items() for name in names}
 _MODULE_NAMES |= set(CHANGED)
-_WORDS = re.compile(rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED, *KEYWORDS}))})\b")
+_WORDS = re.compile(
+    rf"\b({'|'.join(sorted({*_ATTRIBUTES, *BUILTINS, *RENAMED, *KEYWORDS, 'scipy'}))})\b"
+)
 
 
 def may_need(source: str) -> bool:
@@ -71,12 +73,7 @@ def may_need(source: str) -> bool:
 
 
 def rewrite(
-    tree: ast.Module,
-    file: str,
-    *,
-    lists: bool = False,
-    files: bool = False,
-    divides: bool = False,
+    tree: ast.Module, file: str, *, lists: bool = False, files: bool = False, divides: bool = False
 ) -> bool:
     """Rewrites the tree in place; whether anything was changed.
 
@@ -215,7 +212,8 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if node.attr in self._methods and isinstance(node.ctx, ast.Load):
             return self._put(self.call("method_of_python2", node.value, node.attr), node)
-        if node.attr not in _ATTRIBUTES or not isinstance(node.ctx, ast.Load):
+        of_scipy = node.attr in MODULES["scipy"] and getattr(node.value, "id", "") == "scipy"
+        if not (node.attr in _ATTRIBUTES or of_scipy) or not isinstance(node.ctx, ast.Load):
             return node
         return self._put(self.call("attribute", node.value, node.attr, line=node.lineno), node)
 

@@ -1,11 +1,12 @@
 """Modules of its own package that a file imports by their bare names, as Python 2 found them.
 
 from layers import Net -> try: from layers import Net
-                          except ModuleNotFoundError as missing:
+                          except ImportError as missing:
                               given_back.beside(missing, "layers", FILE, LINE)
                               from .layers import Net
 
-What Python 3 finds under the bare name comes first, also where the file extends `sys.path` before.
+What Python 3 finds under the bare name comes first, also where the file extends `sys.path` before,
+unless it lacks the names that are imported of it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class _BareImports(ast.NodeTransformer):
             [],
         )
         caught = ast.ExceptHandler(
-            ast.Name("ModuleNotFoundError", ast.Load()), _MISSING, [helper, ast.Expr(said), instead]
+            ast.Name("ImportError", ast.Load()), _MISSING, [helper, ast.Expr(said), instead]
         )
         made = ast.copy_location(ast.Try([node], [caught], [], []), node)
         return ast.fix_missing_locations(made)

@@ -199,3 +199,30 @@ def test_native_configurations_name_folders_and_files(tmp_path: Path) -> None:
     config.set_cpu_math_library_num_threads(1)
     found = create_paddle_predictor(config).run([PaddleTensor(an_image())])
     close([one.as_ndarray() for one in found], by_executor(tmp_path, {"image": an_image()}))
+
+
+def _of_any_size() -> tuple[list[str], list[Any]]:
+    image = fluid.data("image", [None, 3, 8, 8])
+    kept = fluid.layers.conv2d(image, 2, 3, padding=1, act="relu")
+    return ["image"], [fluid.layers.resize_nearest(kept, scale=2.0), fluid.layers.mean(kept, "m")]
+
+
+@pytest.mark.parametrize("optimised", [True, False])
+def test_only_executors_check_sizes(tmp_path: Path, optimised: bool) -> None:
+    folder = save(tmp_path, _of_any_size)
+    config = AnalysisConfig(str(folder))
+    config.switch_ir_optim(optimised)
+    predictor, executor = create_paddle_predictor(config), fluid.Executor()
+    random = np.random.RandomState(0)
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, fetches = fluid.io.load_inference_model(str(folder), executor)
+        with pytest.raises(ValueError, match="dimensions = 4"):
+            executor.run(program, {"image": np.ones((1, 3, 4, 6), "float32")}, fetches)
+        program, _, fetches = fluid.io.load_inference_model(str(folder), executor)
+        program.global_block().var("image").need_check_feed = False
+        for sizes in ((2, 8, 8), (1, 4, 6), (2, 5, 9), (1, 4, 6)):
+            image = random.rand(sizes[0], 3, *sizes[1:]).astype("float32")
+            expected = executor.run(program, {"image": image}, fetches)
+            close([one.as_ndarray() for one in predictor.run([PaddleTensor(image)])], expected)
+            close(zero_copy(predictor, {"image": image}), expected)
+    assert predictor.get_input_tensor_shape() == {"image": [-1, 3, 8, 8]}

@@ -27,8 +27,11 @@ _BIASED = f"{_CONV}add: elementwise_add(X=plain, Y=bias) -> Out=sum\n{_NORM.form
 _PATTERNS = tuple(map(parse_pattern, (_CONV + _NORM.format("plain"), _BIASED)))
 
 
-def fold_batch_norms(program: Program, scope: Scope) -> int:
-    """Folds what can be folded, in place; how many. Parameters that nobody reads are forgotten."""
+def fold_batch_norms(program: Program, scope: Scope, *, erase: bool = True) -> int:
+    """Folds what can be folded, in place; how many. Parameters that nobody reads are forgotten.
+
+    erase: in the scope too, which other programs may share.
+    """
     block = program.global_block()
     kept = {name for op in block.ops if op.type == "fetch" for name in op.input_arg_names}
     found = [match for match in _matches(block) if not kept & _inner(match)]
@@ -41,7 +44,8 @@ def fold_batch_norms(program: Program, scope: Scope) -> int:
     Editor(block).assign(new for op in block.ops for new in folded.get(op, (op,)))
     unused = before - names_in_use(program)
     Editor(block).forget_variables(unused)
-    scope.erase([name for name in unused if name in scope.local_var_names()])
+    if erase:
+        scope.erase([name for name in unused if name in scope.local_var_names()])
     return sum(tensors is not None for tensors in values)
 
 

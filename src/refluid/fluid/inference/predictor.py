@@ -77,8 +77,9 @@ class PaddlePredictor:
         inputs: in the order of `get_input_names`, or by their names in any order where the
         configuration says so (`switch_specify_input_names`). The tensors of `get_output_tensor`
         hold the outputs too.
+        Sizes may be others than the model declares: only executors check them, as in Fluid.
         Raises EnforceNotMet for missing or unknown inputs and for what goes wrong inside,
-        ValueError for a wrong shape or element type.
+        ValueError for a wrong number of dimensions or element type.
         """
         found = self._run(self._by_name(inputs))
         return [
@@ -117,7 +118,7 @@ class PaddlePredictor:
             given = model.program, model.inputs, model.outputs, self._strategy, self._group
             ready = prepared(Wanted(*given), self._seen)
             slots = ready.slots[0]
-            converted = [slot.convert(feed[slot.name]) for slot in slots]
+            converted = [slot.convert(feed[slot.name], sized=False) for slot in slots]
             lods = [lod for _, lod in converted]
             fed = frozenset(slot.name for slot, lod in zip(slots, lods, strict=True) if lod)
             tensors = [tensor for tensor, _ in converted]

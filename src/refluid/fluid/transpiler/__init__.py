@@ -4,6 +4,7 @@ from refluid.fluid.transpiler.distribute_transpiler import (
     DistributeTranspiler,
     DistributeTranspilerConfig,
 )
+from refluid.fluid.transpiler.inference_transpiler import InferenceTranspiler
 from refluid.fluid.transpiler.memory_optimization_transpiler import memory_optimize, release_memory
 from refluid.fluid.transpiler.ps_dispatcher import HashName, RoundRobin
 
@@ -11,6 +12,7 @@ __all__ = [
     "DistributeTranspiler",
     "DistributeTranspilerConfig",
     "HashName",
+    "InferenceTranspiler",
     "RoundRobin",
     "memory_optimize",
     "release_memory",
