@@ -206,7 +206,7 @@ class VarBase(AsTensor, Variable):
         )
         assert new.dtype == own.dtype, (
             f"Variable dtype not match, Variable [ {self.name} ] need tensor with dtype "
-            f"{own.dtype} but load tensor with dtype {new.dtype}"
+            f"{str(own.dtype)[6:]} but load tensor with dtype {str(new.dtype)[6:]}"
         )
         own.data.copy_(new)  # a gradient that is yet to come reads it, as Fluid's do
 
