@@ -48,6 +48,8 @@ LAYERS: dict[str, Layer] = {
     "clip": lambda x: L.clip(x, -0.5, 0.5),
     "brelu": lambda x: L.brelu(x, -0.4, 0.6),
     "relu6": lambda x: L.relu6(x, 0.7),
+    "ceil": lambda x: L.ceil(x) * x * x,
+    "hard_sigmoid": L.hard_sigmoid,
     "hard_shrink": lambda x: L.hard_shrink(x, 0.3),
     "softshrink": lambda x: L.softshrink(x, 0.3),
     "thresholded_relu": lambda x: L.thresholded_relu(x, 0.2),

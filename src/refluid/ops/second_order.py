@@ -289,10 +289,9 @@ _LINEAR |= {
     f"{name}2": ("X", "Out", name) for name in ("flatten", "squeeze", "transpose", "unsqueeze")
 }
 # Those that multiply each element by a number, which hardly ever changes with X.
-_BY_ELEMENT = ("brelu", "clip", "dropout", "hard_shrink", "relu6", "softshrink", "thresholded_relu")
-
+_BY_ELEMENT = "brelu ceil clip dropout floor hard_shrink hard_sigmoid relu6 round softshrink"
 
 for _name, _row in _LINEAR.items():
     say(f"{_name}_grad", maker=made_of_flows(*_row))
-for _name in _BY_ELEMENT:
+for _name in f"{_BY_ELEMENT} thresholded_relu".split():
     say(f"{_name}_grad", maker=of_the_flow)
