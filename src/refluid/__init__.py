@@ -12,7 +12,7 @@ def _leave_out_current_folder() -> None:
     The command `refluid` doesn't, nor does Python for `python folder/script.py`.
     """
     given = sys.orig_argv
-    if sys.argv[:1] != ["-m"] or "-m" not in given:
+    if sys.argv[:1] != ["-m"] or "-m" not in given or sys.flags.safe_path:
         return
     module, own = given[given.index("-m") + 1], os.path.dirname(os.path.dirname(__file__))
     if module.partition(".")[0] == __name__ and sys.path[:1] == [os.getcwd()] != [own]:

@@ -86,3 +86,18 @@ def test_operators_alone_prune_too() -> None:
     former = made.weight
     assert made.run(made.main, made.update[0]) == []
     assert np.abs(made.weight - former).max() > 0.1
+
+
+def test_updates_within_a_block_run_with_the_whole_program() -> None:
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss = L.mean(L.mul(fluid.data("x", [4, 3]), L.create_parameter([3, 1], "float32", "w")))
+        merging = fluid.optimizer.GradientMergeOptimizer(fluid.optimizer.SGD(0.1), k_steps=2)
+        update = merging.minimize(loss)
+    executor = fluid.Executor()
+    executor.run(startup, scope=scope)
+    former = np.array(scope.find_var("w").get_tensor())
+    for _ in range(2):
+        executor.run(main, {"x": X}, [loss, update], scope=scope)
+    expected = former - 0.1 * X.mean(0).reshape(3, 1)
+    np.testing.assert_allclose(np.array(scope.find_var("w").get_tensor()), expected, rtol=1e-5)

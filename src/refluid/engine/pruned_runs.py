@@ -23,8 +23,10 @@ class _Pruning:
     updates: tuple[_Update, ...]
 
     def __call__(self, program: Program) -> Program:
-        ops = program.global_block().ops
-        places = {place for place, op in enumerate(ops) if _told(op) in self.updates}
+        told = [_told(op) for op in program.global_block().ops]
+        if not set(self.updates) <= set(told):
+            return program  # a block of its own holds them, as where gradients are merged
+        places = {place for place, one in enumerate(told) if one in self.updates}
         return prune(program, self.fetches, self.feeds, places)
 
 
