@@ -6,11 +6,14 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from refluid.collective.launch.agent import report
 from refluid.collective.launch.cluster import Cluster, require_free, table
 from refluid.collective.launch.job import launched
+from refluid.collective.launch.logs import log_file
 from refluid.core.errors import EnforceNotMet
 from refluid.core.ports import free_port
 from tests.interrupting import interruptible
@@ -78,6 +81,27 @@ def test_a_failure_ends_all_and_is_shown_after_the_restarts(tmp_path: Path) -> N
         "pid-1-1",
     ]
     assert ended(tmp_path)
+
+
+class _First:
+    """As torch says which process failed first."""
+
+    def get_first_failure(self) -> tuple[int, SimpleNamespace]:
+        return 0, SimpleNamespace(exitcode=1)
+
+
+@pytest.mark.parametrize("missed", [True, False])
+def test_who_went_away_is_shown_where_the_first_failure_says_so(
+    missed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other one ended first, but is seen to have ended later."""
+    why = "PeerFailed: trainer 1 of 2 went away (to reduce)" if missed else "ValueError: no"
+    log_file(tmp_path, 0).write_text(f"Traceback (most recent call last):\n{why}\n")
+    log_file(tmp_path, 1).write_text("Traceback (most recent call last):\nRuntimeError: boom\n")
+    assert report(_First(), tmp_path, 0) == 1
+    output = capsys.readouterr().err
+    assert "trainer 0 ended with status 1" in output
+    assert ("RuntimeError: boom" in output) == missed
 
 
 @pytest.mark.parametrize(

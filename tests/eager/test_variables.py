@@ -118,3 +118,14 @@ def test_what_is_kept_for_another_pass_is_asked_for_again() -> None:
         loss.backward()
         assert there == [True] and gone() is None
         assert middle.gradient() == pytest.approx(np.full((2, 3), 1 / 6))
+
+
+def test_a_variable_of_an_array() -> None:
+    array = np.ones((2, 3), "float32")
+    with dygraph.guard():
+        copied = VarBase(value=array, place=fluid.CPUPlace(), persistable=True, name="copied")
+        shared = VarBase(array, zero_copy=True)
+        array[0, 0] = 5.0
+        assert copied.numpy()[0, 0] == 1.0 and shared.numpy()[0, 0] == 5.0
+        assert copied.name == "copied" and copied.persistable and copied.stop_gradient
+        assert layers.relu(copied).numpy().sum() == 6.0

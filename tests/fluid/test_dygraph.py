@@ -155,15 +155,6 @@ def test_gradients_of_gradients(again: bool) -> None:
         assert float(x.gradient()[0]) == (19.0 if again else 1.0)
 
 
-def test_what_nothing_depends_on() -> None:
-    with dygraph.guard():
-        x, y = (fluid.layers.fill_constant([1], "float32", 1.0) for _ in range(2))
-        x.stop_gradient = y.stop_gradient = False
-        with pytest.raises(ValueError, match="no output depends on"):
-            dygraph.grad([x * 2.0], [y])
-        assert dygraph.grad([x * 2.0], [x, y], allow_unused=True)[1] is None
-
-
 def test_state_goes_to_files_and_back(tmp_path: Path) -> None:
     def train(net: Any, chosen: Any, steps: list[tuple[Array, Array]]) -> list[float]:
         losses = []

@@ -204,3 +204,18 @@ def test_a_parameter_of_another_shape_is_refused(exe, tmp_path: Path) -> None:
     fluid.io.save_params(exe, tmp_path, main)
     with pytest.raises(core.EnforceNotMet, match=r"fc_0.w_0 has shape \[4, 3\] in the program"):
         fluid.io.load_params(exe, tmp_path, main)
+
+
+def test_what_is_no_program_name_or_variable_is_said(exe, tmp_path: Path) -> None:
+    main, folder = fluid.Program(), str(tmp_path)
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [2, 3])
+        y = fluid.layers.relu(x)
+    with pytest.raises(AssertionError, match="MUST be format of dirname/filename"):
+        fluid.save(main, f"{folder}/")
+    with pytest.raises(TypeError, match=r"expected type is fluid\.Program"):
+        fluid.save("main", f"{folder}/model")
+    for feeds, targets in (([x], [y]), (["x"], ["y"]), (["x"], [])):
+        with pytest.raises(ValueError, match="should be a list of"):
+            fluid.io.save_inference_model(folder, feeds, targets, exe, main)
+    assert not list(tmp_path.iterdir())

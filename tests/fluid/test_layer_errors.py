@@ -137,3 +137,15 @@ def test_padding_in_every_spelling() -> None:
     assert attributes([0, 1, 2, 2]) == ([0, 1, 2, 2], "EXPLICIT")
     assert attributes([[0, 0], [0, 0], [1, 1], [2, 2]]) == ([1, 2], "EXPLICIT")
     assert attributes("same") == ([0, 0], "SAME")
+
+
+def test_rows_of_a_variable_are_those_of_its_shape() -> None:
+    first, second = fluid.data("pair", [2, 4])
+    assert first.shape == second.shape == (4,)
+    with pytest.raises(TypeError, match=r"how many rows 'x' has isn't known .*while_loop"):
+        list(_plain())
+
+
+def test_what_python_asks_of_no_variable_is_an_error() -> None:
+    with pytest.raises(TypeError, match="logical_not"):
+        ~(_plain() > 0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from refluid import fluid
 from refluid.core.errors import EnforceNotMet
 from tests.ops.running import Array, run_op
 from tests.ops.sequences import call, levels, random
@@ -181,3 +182,12 @@ def test_sizes_that_are_known_only_at_run_time_are_checked_then() -> None:
     inputs = {"X": random(4, 10), "Y": random(10)}
     with pytest.raises(EnforceNotMet, match="axis is 2 but has to be -1, or from 0 to below 2"):
         call("elementwise_add", inputs, {}, axis=2)
+
+
+def test_sequences_are_pooled_by_what_there_is() -> None:
+    """It is refused where the layer is called."""
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [None, 3], lod_level=1)
+        with pytest.raises(EnforceNotMet, match=r"'pooltype' has to be one of ") as no:
+            fluid.layers.sequence_pool(x, "min")
+    assert "operator sequence_pool" in str(no.value) and "test_refused.py" in str(no.value)

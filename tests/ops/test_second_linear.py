@@ -20,6 +20,10 @@ def _image(x: Any) -> Any:
     return L.reshape(x, [1, 2, 2, 2])
 
 
+def _ones() -> Any:
+    return L.fill_constant([2, 4], "float64", 1.0)
+
+
 LAYERS: dict[str, Layer] = {
     "slice": lambda x: L.slice(x, [1], [0], [3]),
     "slice of one": lambda x: x[:, 1],
@@ -30,6 +34,9 @@ LAYERS: dict[str, Layer] = {
     "flatten2": lambda x: L.flatten(_image(x), 2),
     "concat": lambda x: L.concat([x, L.scale(x, 3.0)], 0),
     "stack": lambda x: L.stack([x, L.scale(x, 3.0)], 1),
+    "concat with constants": lambda x: L.concat([_ones(), x, _ones()], 1),
+    "stack with constants": lambda x: L.stack([_ones(), x], 1),
+    "unstack": lambda x: L.unstack(x, 1)[2],
     "expand": lambda x: L.expand(x, [1, 2]),
     "gather": lambda x: L.gather(x, L.assign(np.array([1, 0, 1], "int32"))),
     "gather_nd": lambda x: L.gather_nd(x, L.assign(np.array([[0, 3], [1, 1]], "int32"))),
@@ -41,6 +48,8 @@ LAYERS: dict[str, Layer] = {
     "clip": lambda x: L.clip(x, -0.5, 0.5),
     "brelu": lambda x: L.brelu(x, -0.4, 0.6),
     "relu6": lambda x: L.relu6(x, 0.7),
+    "ceil": lambda x: L.ceil(x) * x * x,
+    "hard_sigmoid": L.hard_sigmoid,
     "hard_shrink": lambda x: L.hard_shrink(x, 0.3),
     "softshrink": lambda x: L.softshrink(x, 0.3),
     "thresholded_relu": lambda x: L.thresholded_relu(x, 0.2),
@@ -83,6 +92,24 @@ def test_a_direction_pushed_forward_by_two_gradients() -> None:
     expected = np.where(x > 0, 1.0, np.exp(x)) * v
     expected[:, 0] = 0
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_control_flow_without_one_is_named(loop: bool) -> None:
+    """With the user's line, though its gradient operator has none."""
+    with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
+        x = fluid.data("x", [2, 4])
+        x.stop_gradient = False
+        if loop:
+            count, end = (L.fill_constant([1], "int64", value) for value in (0, 3))
+            y = L.while_loop(lambda i, y: i < end, lambda i, y: [i + 1, y * x], [count, x * 1.0])[1]
+        else:
+            y = L.cond(L.reduce_sum(x) > 0, lambda: x * x, lambda: x)
+        (first,) = fluid.gradients(L.reduce_sum(y), x)
+        with pytest.raises(EnforceNotMet, match=r"_grad has no gradient(.|\n)*Fix: ") as error:
+            fluid.gradients(L.reduce_sum(first), x)
+    assert "test_second_linear.py" in str(error.value)
+    assert "contextlib.py" not in str(error.value)
 
 
 def test_an_operator_without_one_is_named() -> None:

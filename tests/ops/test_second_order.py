@@ -48,6 +48,19 @@ CASES: dict[str, tuple[dict[str, Array], dict[str, Any], str]] = {
     "square": ({"X": _draw(3, 4)}, {}, "Out"),
     "matmul": ({"X": _draw(2, 4), "Y": _draw(3, 4)}, {"transpose_Y": True, "alpha": 0.5}, "Out"),
     "log": ({"X": _draw(3, 4, signs=False)}, {}, "Out"),
+    "pow": ({"X": _draw(3, 4, signs=False)}, {"factor": 2.5}, "Out"),
+    "elementwise_pow": (
+        {"X": _draw(3, 4, signs=False), "Y": _draw(4)},
+        {},
+        "Out",
+    ),
+    "elementwise_max": ({"X": _draw(2, 3, 4), "Y": _draw(3)}, {"axis": 1}, "Out"),
+    "elementwise_min": ({"X": _draw(3, 4), "Y": _draw(3, 4)}, {}, "Out"),
+    "bmm": ({"X": _draw(2, 2, 3), "Y": _draw(2, 3, 2)}, {}, "Out"),
+    "norm": ({"X": _draw(3, 4)}, {"axis": 1, "epsilon": 1e-3}, "Out"),
+    "log1p": ({"X": _draw(3, 4, signs=False)}, {}, "Out"),
+    "reciprocal": ({"X": _draw(3, 4)}, {}, "Out"),
+    "rsqrt": ({"X": _draw(3, 4, signs=False)}, {}, "Out"),
     "softplus": ({"X": _draw(3, 4)}, {}, "Out"),
     "swish": ({"X": _draw(3, 4)}, {"beta": 1.5}, "Out"),
     "reshape2": ({"X": _draw(3, 4)}, {"shape": [2, 6]}, "Out"),
@@ -58,7 +71,8 @@ CASES: dict[str, tuple[dict[str, Array], dict[str, Any], str]] = {
     ),
 }
 
-for _name in ("abs", "cos", "exp", "gelu", "sigmoid", "sin", "softsign", "tanh"):
+SMOOTH = "abs cos exp gelu sigmoid sin softsign tanh atan erf hard_swish logsigmoid stanh"
+for _name in f"{SMOOTH} tanh_shrink".split():
     CASES[_name] = ({"X": _draw(3, 4)}, {}, "Out")
 
 
@@ -74,6 +88,7 @@ def _build(op_type: str) -> tuple[fluid.Program, list[Any], dict[str, Array]]:
         block = main.global_block()
         slots = {
             "instance_norm": ("Y", "SavedMean", "SavedVariance"),
+            "norm": ("Out", "Norm"),
             "reshape2": ("Out", "XShape"),
         }
         made = {slot: block.create_var(name=slot) for slot in slots.get(op_type, (result,))}
@@ -153,3 +168,16 @@ def test_penalty_on_the_gradient_by_one_input() -> None:
         expected = tensors[name].grad
         assert expected is not None
         np.testing.assert_allclose(one, expected.numpy(), rtol=1e-10)
+
+
+def test_every_gradient_has_a_variable() -> None:
+    """Those of the parts of a sum too, whose names have two endings."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [2, 3])
+        x.stop_gradient = False
+        (first,) = fluid.gradients(fluid.layers.reduce_sum(x * x * x), x)
+        fluid.gradients(fluid.layers.reduce_sum(first * first), x)
+    block = main.global_block()
+    named = {name for op in block.ops for name in op.output_arg_names}
+    assert named - {"@EMPTY@"} <= set(block.vars)

@@ -120,3 +120,15 @@ def test_files_beside_the_script_under_plain_python(tmp_path: Path) -> None:
     script.write_text(f"import refluid.paddle\nrefluid.paddle.install()\n{NETWORK}print('done')\n")
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert ran.stdout == "done\n", ran.stderr
+
+
+@pytest.mark.parametrize("module", ["refluid", "refluid.cli.main"])
+def test_files_of_the_current_folder_with_names_of_modules(tmp_path: Path, module: str) -> None:
+    """`python -m` looks there first, also for what the command itself imports."""
+    for name in ("queue", "json", "typing", "re", "logging", "socket"):
+        (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
+    (tmp_path / "train.py").write_text(f"{NETWORK}import queue\nprint(queue.mine)\n")
+    command = [sys.executable, "-m", module, "run", "train.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "queue\n"

@@ -17,6 +17,16 @@ def check_loss(loss: Any) -> None:
             "The type of 'loss' in fluid.backward.append_backward must be "
             f"fluid.framework.Variable, but received {type(loss).__name__}."
         )
+    of_a_program("append_backward", loss)
+
+
+def of_a_program(call: str, var: Variable) -> None:
+    """TypeError for a value of dygraph."""
+    if var.block is None:
+        raise TypeError(
+            f"fluid.backward.{call} appends to a program, and {var.name!r} is a value of dygraph: "
+            "call minimize, or fluid.dygraph.grad, within fluid.dygraph.guard()"
+        )
 
 
 def as_names(argument: str, values: Any) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.autodiff.appending import append_drafts
-from refluid.autodiff.checks import names_without_gradient
+from refluid.autodiff.checks import names_without_gradient, of_a_program
 from refluid.autodiff.making import GradientDraft, MakeGradients, bare_op, registered_gradients
 from refluid.autodiff.naming import GradientNames
 from refluid.autodiff.nested import BackwardPass
@@ -77,6 +77,7 @@ def _variables(argument: str, values: Any) -> list[Variable]:
                 f"The type of '{argument}' in fluid.backward.gradients must be Variable or a "
                 f"list of them, but received {type(value).__name__}."
             )
+        of_a_program("gradients", value)
     return found
 
 

@@ -43,14 +43,20 @@ def registered_gradients(op: Operator) -> list[GradOp]:
     unused = {slot.name for slot in found.outputs if slot.name not in op.outputs}
     made = [_without(unused, grad) for grad in gradient_ops(op)]
     if not made and op.type.endswith("_grad"):
-        raise OperatorNotImplemented(_no_second(op))
+        raise OperatorNotImplemented(without_gradient(op))
     return made
 
 
-def _no_second(op: Operator) -> str:
+def without_gradient(op: Operator) -> str:
+    """What there is to say of an operator that a loss depends on and that has no gradient."""
     forward = op.type.removesuffix("_grad")
+    inside = (one.made_at for block in op.sub_blocks() for one in block.ops)
+    where = op.made_at or next(filter(None, inside), "")
+    if forward == op.type:
+        problem = f"the loss depends on operator {op.type}, which has no gradient"
+        return f"{problem}\n{where}\nFix: give what it computes stop_gradient=True"
     return (
-        f"{no_second_gradient(op.type)}\n{op.made_at}\nFix: give the gradient stop_gradient=True, "
+        f"{no_second_gradient(op.type)}\n{where}\nFix: give the gradient stop_gradient=True, "
         f"or compute {forward} by operators whose gradients have gradients"
     )
 

@@ -16,7 +16,13 @@ from refluid.autodiff.accumulation import accumulate
 from refluid.autodiff.appending import Callback, append_drafts
 from refluid.autodiff.checks import stopped_variables
 from refluid.autodiff.control import BlockGradients, block_draft, entering
-from refluid.autodiff.making import GradientDraft, MakeGradients, draft_backward, plain_draft
+from refluid.autodiff.making import (
+    GradientDraft,
+    MakeGradients,
+    draft_backward,
+    plain_draft,
+    without_gradient,
+)
 from refluid.autodiff.naming import GradientNames
 from refluid.core.errors import OperatorNotImplemented
 from refluid.ir.block import Block
@@ -69,8 +75,7 @@ class BackwardPass:
         definition = find(forward.type)
         nested = None if definition is None else definition.nested
         if nested is None or nested.gradient is None:
-            problem = f"the loss depends on operator {forward.type}, which has no gradient"
-            raise OperatorNotImplemented(f"{problem}\n{forward.made_at}")
+            raise OperatorNotImplemented(without_gradient(forward))
         inner: Block = forward.attr("sub_block")
         known = {name for name in forward.output_arg_names if names.known(name) in live}
         given = entering(forward, nested, known, self.stopped(inner))

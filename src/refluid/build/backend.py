@@ -101,14 +101,12 @@ class Blocks:
     def run(self, type: str, inputs: Slots | None, outputs: Slots, attrs: Attributes) -> Operator:
         block = self.block
         index = len(block.ops) if self._index is None else self._index
-        try:
-            return block.insert_op(index, type, inputs, outputs, attrs)
-        except ValueError as error:
-            for given in (inputs or {}).values():
-                for var in given if isinstance(given, list | tuple) else (given,):
-                    if getattr(var, "kind", None) == "eager":
-                        raise of_no_program(type, var.name) from error
-            raise
+        for given in (inputs or {}).values():
+            for var in given if isinstance(given, list | tuple) else (given,):
+                at_once = getattr(var, "kind", None) == "eager"
+                if at_once and block.find_var_recursive(var.name) is None:
+                    raise of_no_program(type, var.name)
+        return block.insert_op(index, type, inputs, outputs, attrs)
 
 
 def _start(kind: Any, options: dict[str, Any], initializer: Any) -> None:

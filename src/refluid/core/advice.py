@@ -49,9 +49,14 @@ _ADVICE = [
         "makes float64 and int64)",
     ),
     (
-        r"Expected dtype int32/int64 for index",
+        r"Expected dtype int32/int64 for index|scalar types: Long, Int; but got",
         "labels and ids are integers: declare the variable with dtype='int64', and feed such "
         "numbers, or use layers.cast",
+    ),
+    (
+        r"holds a number that is no class",
+        "labels are from 0 to the number of classes - 1; the size of the layer before is that "
+        "number, and ignore_index, where the layer has it, names a label that is left out",
     ),
     (
         r"out of memory|can't allocate memory|not enough memory",
@@ -59,6 +64,20 @@ _ADVICE = [
     ),
 ]
 _FOUND = [(re.compile(pattern), advice) for pattern, advice in _ADVICE]
+
+
+_OUTSIDE = re.compile(
+    r"index (-?\d+) is out of bounds for dimension \d+ with size (\d+)|index out of range in self"
+)
+
+
+def number_outside(reason: str) -> tuple[str | None, str | None] | None:
+    """The number and how many there are, of a reason that says that it is none of them.
+
+    Two Nones where it doesn't say which; None for any other reason.
+    """
+    found = _OUTSIDE.search(reason)
+    return None if found is None else (found[1], found[2])
 
 
 def advice_for(reason: str) -> str | None:

@@ -27,6 +27,10 @@ class OutOfBounds(EnforceNotMet, ValueError):
     """A number is too small or too large: what Fluid's core refuses, and Python's word for it."""
 
 
+class NothingReached(EnforceNotMet, ValueError):
+    """A gradient by a variable that the result doesn't depend on."""
+
+
 def no_second_gradient(type: str) -> str:
     """What there is to say of a gradient operator whose gradient is wanted, and isn't there."""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import runpy
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _PARTS = ("typer", "click", "torch", "numba")
+_BETWEEN = (runpy.__file__, contextlib.__file__)
 _REFLUID = str(Path(__file__).resolve().parents[1])
 
 
@@ -21,8 +23,8 @@ def _folders() -> tuple[str, ...]:
 
 
 def is_part(file: str) -> bool:
-    """Whether a frame of this file is refluid's, torch's or a part of Python's that starts it."""
-    return file.startswith(("<frozen ", "<refluid ", *_folders())) or file == runpy.__file__
+    """Whether a frame of this file is refluid's, torch's or of Python's between it and the user."""
+    return file.startswith(("<frozen ", "<refluid ", *_folders())) or file in _BETWEEN
 
 
 def _library_folders() -> tuple[str, ...]:

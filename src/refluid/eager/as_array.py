@@ -1,4 +1,4 @@
-"""Tensors as arrays of the user's."""
+"""Tensors as arrays of the user's, and the other way round."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.fetched import fetched
+from refluid.core.places import Place
 
 
 def copied(value: Tensor) -> npt.NDArray[Any]:
@@ -22,3 +23,9 @@ def copied(value: Tensor) -> npt.NDArray[Any]:
     later = value.is_conj() or value.is_neg()
     found: np.ndarray[Any, Any] = value.numpy(force=True) if later else value.detach().numpy()
     return cast("npt.NDArray[Any]", fetched(found.copy()))
+
+
+def as_given(value: npt.NDArray[Any], place: Place | None, zero_copy: bool) -> Tensor:
+    """The tensor of an array, on a place; in the array's own memory where that may be."""
+    made = torch.from_numpy(value if zero_copy else value.copy())
+    return made if place is None else made.to(place.device)

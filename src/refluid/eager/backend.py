@@ -18,7 +18,7 @@ from refluid.eager.shortcuts import Shortcuts
 from refluid.eager.tensor import VarBase
 from refluid.eager.waiting import waiting
 from refluid.eager.watching import checks, watched_call
-from refluid.ir.at_once import of_a_program
+from refluid.ir.at_once import of_a_program, without_value
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program
 from refluid.ir.variable import Variable
@@ -135,6 +135,10 @@ class Eager:
         self._shortcuts.learn(call, values)
         names = dict(zip(call.names, values, strict=True))
         feeds = [names[name].held for name in call.feeds]
+        if any(one is None for one in feeds):
+            raise without_value(
+                type, next(names[one].name for one in call.feeds if names[one].held is None)
+            )
         levels = [as_levels(names[name].lod) for name in call.feeds]
         states = [names[name] for name in call.forward.state]
         cells = [Holding(one) for one in states]

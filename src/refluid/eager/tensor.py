@@ -14,8 +14,9 @@ from refluid.core import names
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
+from refluid.core.places import Place
 from refluid.core.selected_rows import SelectedRows
-from refluid.eager.as_array import copied
+from refluid.eager.as_array import as_given, copied
 from refluid.eager.as_tensor import AsTensor
 from refluid.eager.backward_ends import backward_ended
 from refluid.eager.live import live
@@ -40,7 +41,6 @@ class VarBase(AsTensor, Variable):
     need_check_feed = False
     _name: str | None = None
     _lod_level = None
-    # What most results never set.
     _stops = _persistable = False
     _dtype: VarType | None = None
     _shape: tuple[int, ...] | None = None
@@ -52,13 +52,15 @@ class VarBase(AsTensor, Variable):
 
     def __init__(
         self,
-        value: torch.Tensor | None = None,
+        value: torch.Tensor | Array | None = None,
         name: str | None = None,
         *,
         stop_gradient: bool = False,
         persistable: bool = False,
         dtype: Any = None,
         shape: Sequence[int] | None = None,
+        place: Place | None = None,
+        zero_copy: bool = False,
     ) -> None:
         if name is not None:
             self._name = name
@@ -70,6 +72,8 @@ class VarBase(AsTensor, Variable):
             self._dtype = as_dtype(dtype)
         if shape is not None:
             self._shape = tuple(shape)
+        if isinstance(value, np.ndarray):  # no gradient reaches it
+            self._stops, value = True, as_given(value, place, zero_copy)
         if value is not None:
             self.held = value
 
@@ -202,7 +206,7 @@ class VarBase(AsTensor, Variable):
         )
         assert new.dtype == own.dtype, (
             f"Variable dtype not match, Variable [ {self.name} ] need tensor with dtype "
-            f"{own.dtype} but load tensor with dtype {new.dtype}"
+            f"{str(own.dtype)[6:]} but load tensor with dtype {str(new.dtype)[6:]}"
         )
         own.data.copy_(new)  # a gradient that is yet to come reads it, as Fluid's do
 
@@ -216,13 +220,12 @@ class VarBase(AsTensor, Variable):
         self,
         grad_tensor: Any = None,
         retain_graph: bool = False,
-        backward_strategy: Any = None,  # noqa: ARG002
+        backward_strategy: Any = None,  # noqa: ARG002 (it orders sums; here autograd does)
     ) -> None:
         """Adds to the gradient of all that this value was computed from.
 
         grad_tensor: what its own begins with, 1 unless given. retain_graph: it may be called
         again. Where nothing it was computed from takes a gradient, nothing happens but a warning.
-        Strategies (Fluid's only argument) order sums in Fluid; here autograd does.
         """
         value = self.tensor
         if not value.requires_grad:

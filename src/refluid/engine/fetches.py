@@ -61,10 +61,25 @@ def returned(result: Fetched | None, return_numpy: bool) -> Any:
     return fetched(value.cpu().numpy())
 
 
+def apart_from_updates(fetch_list: Any) -> tuple[Any, list[Operator]]:
+    """The list without what `minimize` returned, and the operators that this holds."""
+    if not isinstance(fetch_list, list | tuple):
+        return fetch_list, []
+    updates: list[Operator] = []
+    rest = []
+    for entry in fetch_list:
+        of_minimize = isinstance(entry, tuple) and [type(part) for part in entry] == [list, list]
+        held = entry[0] if of_minimize else entry if isinstance(entry, list | tuple) else (entry,)
+        found = [one for one in held if isinstance(one, Operator)]
+        updates += found
+        if not (found or of_minimize):
+            rest.append(entry)
+    return rest, updates
+
+
 def fetch_names(fetch_list: Any) -> tuple[str, ...]:
     """The names of what is fetched, of variables or names, or of lists of them as in Paddle 2.
 
-    Operators are left out: `minimize` returns some, and running the program runs them.
     TypeError for anything else.
     """
     if fetch_list is None:
@@ -76,7 +91,7 @@ def fetch_names(fetch_list: Any) -> tuple[str, ...]:
         for item in entry if isinstance(entry, list | tuple) else (entry,):
             if isinstance(item, _NAMED):
                 names.append(item if isinstance(item, str) else item.name)
-            elif not isinstance(item, Operator):
+            else:
                 kind = type(item).__name__
                 raise TypeError(f"fetch_list holds variables or their names, not {kind}")
     return tuple(names)

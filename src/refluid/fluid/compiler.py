@@ -148,6 +148,7 @@ class CompiledProgram:
         self._places: list[Place] | None = None
         self._is_data_parallel = False
         self._replicated: Replicated | None = None
+        self._parts: dict[Program, CompiledProgram] = {}  # pruned for some runs
 
     def with_data_parallel(
         self,
@@ -219,8 +220,18 @@ class CompiledProgram:
         twin = copy(self)
         twin._build_strategy = self._build_strategy._again()
         twin._exec_strategy = self._exec_strategy._again()
-        twin._replicated = None
+        twin._replicated, twin._parts = None, {}
         return twin
+
+    def _part(self, program: Program, scope: Scope, place: Place) -> CompiledProgram:
+        """A part of the program, which shares the replicas' variables; kept for further runs."""
+        if program is self._program:
+            return self
+        if program not in self._parts:
+            self._compile(scope, place)
+            self._parts[program] = part = self._again()
+            part._program, part._share_vars_from = program, self
+        return self._parts[program]
 
     @contextmanager
     def _whole(self, scope: Scope) -> Iterator[None]:

@@ -14,7 +14,7 @@ from refluid.core.scope import Scope, global_scope, scope_guard
 from refluid.engine import listening
 from refluid.engine.attending import together
 from refluid.engine.choices import overlaid
-from refluid.engine.fetches import fetch_names, join, returned
+from refluid.engine.fetches import apart_from_updates, fetch_names, join, returned
 from refluid.engine.group import Group
 from refluid.engine.prepare import DENSE, Wanted, prepared
 from refluid.engine.replicated import Replicated
@@ -94,7 +94,9 @@ class Executor:
         """Runs a program once; the fetched values in the order of `fetch_list`.
 
         feed: variable name -> array, `LoDTensor` or torch tensor of the declared shape and
-            element type. return_numpy: arrays instead of `LoDTensor`s.
+            element type. return_numpy: arrays instead of `LoDTensor`s. use_prune: only operators
+            run that the fetches need; what `minimize` returned may be among these, which then
+            prunes too, and is no result.
         Raises RuntimeError after `close`, TypeError for a feed that is no dict or a program
         that is none, ValueError for a fed value of wrong shape or type, EnforceNotMet for
         whatever goes wrong inside, naming the operator and the line that made it.
@@ -106,9 +108,20 @@ class Executor:
         if isinstance(program, Program) and program._run_as is not None:
             program = program._run_as
         scope = global_scope() if scope is None else scope
+        fetch_list, updates = apart_from_updates(fetch_list)
+        if use_prune or updates:
+            program = self._pruned(program, feed, fetch_list, updates, scope)
         asked = program, feed, fetch_list, scope, return_numpy, return_merged
         heard = listening.listener
         return self._run(*asked) if heard is None else heard(listening.RunCall(self._run, *asked))
+
+    def _pruned(self, program: Any, feed: Any, fetches: Any, updates: Any, scope: Scope) -> Any:
+        from refluid.engine.pruned_runs import part  # few runs are
+
+        if isinstance(program, CompiledProgram):
+            found = part(program._program, feed, fetches, updates)
+            return program._part(found, scope, self.place)
+        return part(program, feed, fetches, updates) if isinstance(program, Program) else program
 
     def _run(
         self,
@@ -172,18 +185,8 @@ class Executor:
         before it. debug: prints each operator's mean time at the end.
         Raises what reading or an operator raises, with a note of the rows already trained.
         """
-        self._from_dataset(
-            False,
-            program,
-            dataset,
-            scope,
-            thread,
-            debug,
-            fetch_list,
-            fetch_info,
-            print_period,
-            fetch_handler,
-        )
+        shown = fetch_list, fetch_info, print_period, fetch_handler
+        self._from_dataset(False, program, dataset, scope, thread, debug, *shown)
 
     def infer_from_dataset(
         self,
@@ -198,18 +201,8 @@ class Executor:
         fetch_handler: FetchHandler | None = None,
     ) -> None:
         """As `train_from_dataset`, but without gradients and updates."""
-        self._from_dataset(
-            True,
-            program,
-            dataset,
-            scope,
-            thread,
-            debug,
-            fetch_list,
-            fetch_info,
-            print_period,
-            fetch_handler,
-        )
+        shown = fetch_list, fetch_info, print_period, fetch_handler
+        self._from_dataset(True, program, dataset, scope, thread, debug, *shown)
 
     def _from_dataset(
         self,

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from refluid.core.errors import EnforceNotMet
+from refluid.ir.callstack import said, user_frames
+
 Takes = Callable[..., Any]
 
 
@@ -53,6 +56,16 @@ def of_no_program(operator: str, name: str) -> TypeError:
         f"operator {operator} is built into a program here, and {name!r} is a value of dygraph: "
         "feed it (executor.run(program, feed={..: variable.numpy()})), or call the layer within "
         "fluid.dygraph.guard()"
+    )
+
+
+def without_value(operator: str, name: str) -> EnforceNotMet:
+    """Of an operator that runs at once and is given a variable that nobody gave a value."""
+    return EnforceNotMet(
+        f"The Tensor in the {operator} Op's Input Variable {name} is not initialized: operators "
+        "run at once here (fluid.dygraph.guard), where nothing is fed. Give the value as a "
+        "variable, by fluid.dygraph.to_variable(array), or build a program outside the guard\n"
+        f"{said(user_frames())}\n  [operator < {operator} > error]"
     )
 
 

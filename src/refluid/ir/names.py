@@ -12,4 +12,5 @@ RENAME = "@RENAME@"
 
 def without_part(gradient: str) -> str:
     """The gradient that `gradient` is a part of, or is."""
-    return gradient.split(RENAME)[0]
+    whole, _, part = gradient.rpartition(RENAME)
+    return whole if whole and GRAD not in part else gradient

@@ -5,7 +5,7 @@ What they append to the program is told by `refluid.build`, which provides it wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -124,7 +124,12 @@ class Overloads:
         return _named("bitwise_xor", self, other)
 
     def __invert__(self) -> Any:
-        return _named("bitwise_not", self)
+        found = _named("bitwise_not", self)
+        if found is NotImplemented:  # Python takes it for the result
+            raise TypeError(
+                "bad operand type for unary ~: 'Variable'; use fluid.layers.logical_not"
+            )
+        return found
 
     @property
     def ndim(self: Any) -> int:
@@ -156,3 +161,13 @@ class Overloads:
 
     def __getitem__(self: Any, item: Any) -> Any:
         return _appending.subscript(self, item)
+
+    def __iter__(self: Any) -> Iterator[Any]:
+        """Its rows, where it is known how many there are: Python would ask for ever more."""
+        known = self.has_description() and len(self.shape) > 0
+        if not known or self.shape[0] < 0:
+            raise TypeError(
+                f"how many rows {self.name!r} has isn't known before the program runs, so Python "
+                "can't go through them: use fluid.layers.while_loop, or StaticRNN or DynamicRNN"
+            )
+        return (self[number] for number in range(self.shape[0]))

@@ -73,6 +73,7 @@ class Facts:
     - `position`: input slot of the place of an item in an array, or of a step; where a loop's
       number says it, the body is given that.
     - `rows`: input slot of a table -> input slot of the numbers of rows that it takes.
+    - `classes`: input slot of numbers of classes; an error says so where one is none.
     - `layer`: the layer that users call for it, where that has another name.
     - `working`: input or output slot -> how many times its bytes it holds while it runs, by
       measurement, for each of its `num_layers`.
@@ -125,6 +126,7 @@ class Facts:
     less_by: int | None = None
     position: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)
+    classes: str = ""
     layer: str = ""
     working: Mapping[str, float] = field(default_factory=dict)
     chooses_on: Slots = ()

@@ -7,83 +7,36 @@ of `X@GRAD`, zero where it is missing. It returns gradients of what the gradient
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-import refluid.ops.math.unary
-import refluid.ops.nn.activation  # noqa: F401  (they define what is named)
-from refluid.ir.names import EMPTY, GRAD
-from refluid.ir.operator import Operator
-from refluid.ops.drafts import add, defined, say
-from refluid.ops.infer import infer_gradient
+from refluid.ops.drafts import defined, say
+from refluid.ops.gradient_slots import made_of_flows, of_the_flow, second_order
+from refluid.ops.indicating import indicator
 from refluid.ops.math import reducing, reduction  # noqa: F401  (they define what is named)
 from refluid.ops.math.broadcasting import unbroadcast
-from refluid.ops.math.elementwise import align, elementwise_mul
-from refluid.ops.math.linear import matmul, mul
+from refluid.ops.math.elementwise import (
+    align,
+    align_both,
+    elementwise_mul,
+    elementwise_pow_grad,
+)
+from refluid.ops.math.linear import bmm_grad, matmul, mul
+from refluid.ops.math.norms import norm_grad
+from refluid.ops.math.unary import reciprocal_grad, rsqrt_grad
+from refluid.ops.nn.activation import pow_grad
 from refluid.ops.nn.convolution import conv2d
 from refluid.ops.nn.volumes import conv3d
 from refluid.ops.norm.layernorm import instance_norm
-from refluid.ops.registry import GradOp, OperatorDef
-from refluid.ops.signature import Body, parse_slots
-from refluid.ops.tensor import joining, padding, shaping, slicing  # noqa: F401  (likewise)
+from refluid.ops.signature import Body
+from refluid.ops.tensor import padding, shaping, slicing  # noqa: F401  (likewise)
+from refluid.ops.tensor.joining import concat
 
 Grad = Tensor | None
-
-
-def _names(op: Operator, slot: str, known: set[str], output: bool) -> list[str]:
-    """The variables of a slot of the second gradient, told by the gradient operator `op`."""
-    of_gradient, of_value = slot.removeprefix("DD"), slot.removeprefix("D")
-    if slot.startswith("DD") and of_gradient in known:
-        own = op.input if output else op.output
-        return [name + GRAD for name in own(of_gradient + GRAD)]
-    if slot.startswith("D") and of_value in known:
-        if output:
-            return [name + GRAD for name in op.input(of_value)]
-        return op.input(of_value + GRAD) or op.output(of_value + GRAD)
-    return op.input(slot)
-
-
-def second_order(
-    forward_type: str, inputs: str, outputs: str, needs: Mapping[str, str] | None = None
-) -> Callable[[Body], Body]:
-    """Registers the decorated function as the gradient of the gradient of `forward_type`.
-
-    needs: outputs that only follow from an input, and aren't made where it is not there.
-    """
-
-    def decorate(body: Body) -> Body:
-        name, reads, makes = f"{forward_type}_grad_grad", parse_slots(inputs), parse_slots(outputs)
-
-        def definition() -> OperatorDef:
-            forward = defined(forward_type)
-            return OperatorDef(
-                type=name,
-                inputs=reads,
-                outputs=makes,
-                attributes=forward.attributes,
-                body=body,
-                keywords=forward.keywords,
-                infer_rule=infer_gradient,
-            )
-
-        def make(op: Operator) -> list[GradOp]:
-            forward = defined(forward_type)
-            known = {slot.name for slot in forward.inputs + forward.outputs}
-            read = {one.name: _names(op, one.name, known, False) for one in reads}
-            made = {one.name: _names(op, one.name, known, True) for one in makes}
-            for output, needed in (needs or {}).items():
-                if set(read[needed]) <= {EMPTY}:
-                    made[output] = []
-            return [GradOp(name, read, made)]
-
-        add(name, definition)
-        say(f"{forward_type}_grad", maker=make)
-        return body
-
-    return decorate
 
 
 def _bilinear(forward: Callable[..., Tensor]) -> Body:
@@ -253,45 +206,92 @@ def _twice(forward_type: str) -> Body:
     return body
 
 
-for _name in ("abs", "cos", "gelu", "log", "sin", "softplus", "softsign", "swish"):
+# Of one input, which their gradient operators have.
+_SMOOTH = "abs acos asin atan cos erf gelu hard_swish log log1p logsigmoid sin softplus softsign"
+for _name in f"{_SMOOTH} stanh swish tanh_shrink".split():
     second_order(_name, "X DOut DDX", "DX? DDOut?")(_twice(_name))
 
 
+def _of_gradient(gradient: Callable[..., Any], values: int) -> Body:
+    """By differentiating what a gradient operator computes of so many values and `DOut`."""
+
+    def body(*given: Any, **attrs: Any) -> tuple[Tensor, ...]:
+        taken = [one.detach().requires_grad_() for one in given[: values + 1]]
+        with torch.enable_grad():
+            made = gradient(*taken, **attrs)
+        several = made if isinstance(made, tuple) else (made,)
+        flows = zip(several, given[values + 1 :], strict=True)
+        outputs, slopes = zip(
+            *((one, flow) for one, flow in flows if flow is not None), strict=True
+        )
+        second = torch.autograd.grad(outputs, taken, slopes, materialize_grads=True)
+        return tuple(one.clone() for one in second)
+
+    return body
+
+
+def _norm_grad(X: Tensor, d_Out: Tensor, **attrs: Any) -> Any:
+    return norm_grad(X, X, d_Out, **attrs)  # it computes the lengths anew, as they depend on X
+
+
+for _name, _gradient in (("reciprocal", reciprocal_grad), ("rsqrt", rsqrt_grad)):
+    second_order(_name, "Out DOut DDX", "DOut? DDOut?")(_of_gradient(_gradient, 1))
+for _name, _gradient in (("bmm", bmm_grad), ("elementwise_pow", elementwise_pow_grad)):
+    second_order(_name, "X Y DOut DDX? DDY?", "DX? DY? DDOut?")(_of_gradient(_gradient, 2))
+second_order("norm", "X DOut DDX", "DX? DDOut?")(_of_gradient(_norm_grad, 1))
+
+
+@second_order("pow", "X FactorTensor? DOut DDX", "DX? DDOut?")
+def pow_grad_grad(
+    X: Tensor, FactorTensor: Grad, DOut: Tensor, DDX: Tensor, *, factor: float = 1.0
+) -> Any:
+    """DDOut = DDX * factor * X ** (factor - 1), DX = DDX * DOut * the slope of that by X."""
+    first = partial(pow_grad, FactorTensor=FactorTensor, factor=factor)
+    return _of_gradient(lambda X, d_Out: first(X, d_Out=d_Out), 1)(X, DOut, DDX)
+
+
+def _chosen(beyond: Callable[..., Tensor]) -> Body:
+    """DDOut = DDX where X is beyond Y, else DDY."""
+
+    def body(X: Tensor, Y: Tensor, DOut: Tensor, DDX: Grad, DDY: Grad, *, axis: int = -1) -> Tensor:
+        x, y = (one.expand_as(DOut) for one in align_both(X, Y, axis))
+        share = indicator(beyond, x, y)
+        out = torch.zeros_like(DOut) if DDX is None else share * align(DOut, DDX, axis)
+        return out if DDY is None else out + (1.0 - share) * align(DOut, DDY, axis)
+
+    return body
+
+
+for _name, _beyond in (("elementwise_max", torch.gt), ("elementwise_min", torch.lt)):
+    second_order(_name, "X Y DOut DDX? DDY?", "DDOut?")(_chosen(_beyond))
+
+
+@second_order("concat", "X* AxisTensor? DDX*", "DDOut?")
+def concat_grad_grad(X: list[Tensor], AxisTensor: Grad, DDX: list[Grad], *, axis: int = 0) -> Any:
+    """All DDX one after the other; zeros for inputs that have no gradient."""
+    flows = [torch.zeros_like(x) if dd is None else dd for x, dd in zip(X, DDX, strict=True)]
+    return concat(flows, AxisTensor, axis=axis)
+
+
+@second_order("stack", "DDX*", "DDY?")
+def stack_grad_grad(DDX: list[Grad], *, axis: int = 0) -> Tensor:
+    """All DDX along a new dimension; zeros for inputs that have no gradient."""
+    like = next(dd for dd in DDX if dd is not None)
+    return torch.stack([torch.zeros_like(like) if dd is None else dd for dd in DDX], axis)
+
+
 # Linear operators: from which input to which output, and what their gradient's gradient is of.
-_ALIKE = "concat crop_tensor expand gather gather_nd mean pad pad2d reduce_mean reduce_sum"
+_ALIKE = "crop_tensor expand gather gather_nd mean pad pad2d reduce_mean reduce_sum"
 _LINEAR = {name: ("X", "Out", name) for name in _ALIKE.split()}
+_LINEAR["unstack"] = ("X", "Y", "unstack")
 _LINEAR |= {name: ("Input", "Out", name) for name in ("slice", "strided_slice")}
-_LINEAR["stack"] = ("X", "Y", "stack")
 _LINEAR |= {
     f"{name}2": ("X", "Out", name) for name in ("flatten", "squeeze", "transpose", "unsqueeze")
 }
 # Those that multiply each element by a number, which hardly ever changes with X.
-_BY_ELEMENT = ("brelu", "clip", "dropout", "hard_shrink", "relu6", "softshrink", "thresholded_relu")
-
-
-def _linear(source: str, result: str, again: str) -> Callable[[Operator], list[GradOp]]:
-    """T_grad(Out@GRAD) -> X@GRAD: its gradient is T of the gradient of X@GRAD."""
-
-    def make(op: Operator) -> list[GradOp]:
-        if EMPTY in op.output(source + GRAD):  # of some of several inputs
-            return []
-        taken = {source, result, result + GRAD}
-        inputs = {slot: op.input(slot) for slot in op.inputs if slot not in taken}
-        inputs[source] = [name + GRAD for name in op.output(source + GRAD)]
-        outputs = {result: [name + GRAD for name in op.input(result + GRAD)]}
-        return [GradOp(again, inputs, outputs)]
-
-    return make
-
-
-def _by_element(op: Operator) -> list[GradOp]:
-    """T_grad(Out@GRAD) -> X@GRAD: its gradient is T_grad of the gradient of X@GRAD."""
-    flow = {"Out" + GRAD: [name + GRAD for name in op.output("X" + GRAD)]}
-    outputs = {"X" + GRAD: [name + GRAD for name in op.input("Out" + GRAD)]}
-    return [GradOp(op.type, {**op.inputs, **flow}, outputs)]
-
+_BY_ELEMENT = "brelu ceil clip dropout floor hard_shrink hard_sigmoid relu6 round softshrink"
 
 for _name, _row in _LINEAR.items():
-    say(f"{_name}_grad", maker=_linear(*_row))
-for _name in _BY_ELEMENT:
-    say(f"{_name}_grad", maker=_by_element)
+    say(f"{_name}_grad", maker=made_of_flows(*_row))
+for _name in f"{_BY_ELEMENT} thresholded_relu".split():
+    say(f"{_name}_grad", maker=of_the_flow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from refluid.analysis.uses import names_read
 from refluid.core.dtypes import VarType
@@ -11,8 +11,15 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 
 
-def prune(program: Program, targets: Iterable[str], feeds: Iterable[str] = ()) -> Program:
+def prune(
+    program: Program,
+    targets: Iterable[str],
+    feeds: Iterable[str] = (),
+    places: Collection[int] = (),
+) -> Program:
     """A copy of the program with just the operators that the targets need.
+
+    places: of operators of the global block that stay, with what they need.
 
     Operators whose outputs are fed are left out too, and so are variables that no remaining
     operator uses. Sub-blocks of remaining operators stay whole.
@@ -21,8 +28,8 @@ def prune(program: Program, targets: Iterable[str], feeds: Iterable[str] = ()) -
     block = copy.global_block()
     given, needed = set(feeds), set(targets)
     kept: list[Operator] = []
-    for op in reversed(block.ops):
-        if needed & (set(op.output_arg_names) - given):
+    for place, op in reversed(list(enumerate(block.ops))):
+        if place in places or needed & (set(op.output_arg_names) - given):
             kept.append(op)
             needed |= set(names_read(op)) - given
     editor = Editor(block)

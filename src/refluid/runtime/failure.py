@@ -19,7 +19,7 @@ from refluid.feed.errors import ReaderFailed
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find
-from refluid.runtime.messages import no_row, not_initialized
+from refluid.runtime.messages import no_class, no_row, not_initialized
 from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Step
 from refluid.runtime.trees import Known, Name, leaves
@@ -54,7 +54,7 @@ def explain(
             if given.lacks(op, name, unset=isinstance(error, NameError)):
                 return EnforceNotMet(not_initialized(op, slot, name))
     reason = (
-        _outside(op, given, source.lines[found.tb_lineno])
+        _outside(op, given, source.lines[found.tb_lineno]) or no_class(op, str(error))
         if isinstance(error, IndexError | RuntimeError)
         else None
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refluid.comm.world import ownership_hint
+from refluid.core.advice import number_outside
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of
 
@@ -40,6 +41,23 @@ def no_row(op: Operator, ids: str, number: int, place: int, rows: int) -> str:
         f"Variable value (input) of OP(fluid.layers.{layer}) expected >= 0 and < {rows}, but got "
         f"{number}. Please check input value: element {place} of {ids!r} is no row of the table, "
         f"which has {rows}"
+    )
+
+
+def no_class(op: Operator, error: str) -> str | None:
+    """Fluid's message for a label that is no class, where torch's error says so."""
+    labels = op.input(facts_of(op.type).classes) if facts_of(op.type).classes else ()
+    found = number_outside(error)
+    if not labels or found is None:
+        return None
+    number, classes = found
+    layer = f"OP(fluid.layers.{facts_of(op.type).layer or op.type})"
+    wrong = f"{labels[0]!r} holds a number that is no class"
+    if number is None:
+        return f"{wrong} of {layer}. Please check label value"
+    return (
+        f"Variable value (label) of {layer} expected >= 0 and < {classes}, but got {number}. "
+        f"Please check label value: {wrong}"
     )
 
 

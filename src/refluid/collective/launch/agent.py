@@ -15,7 +15,7 @@ from typing import Any
 from refluid.collective.job import PROGRESS
 from refluid.collective.launch.cluster import Cluster, require_first
 from refluid.collective.launch.live import live
-from refluid.collective.launch.logs import last_lines, log_file, shown
+from refluid.collective.launch.logs import last_lines, log_file, missed, shown
 from refluid.collective.launch.worker import CLUSTER
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
@@ -47,7 +47,7 @@ def run_job(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restar
     watched = live(folder, cluster.size) if ranks[0] == 0 else nullcontext()
     with watched, shown(log_file(folder, ranks[0])):
         failed = _run(cluster, arguments, folder, max_restarts)
-    return _told(failed, folder, ranks[0])
+    return report(failed, folder, ranks[0])
 
 
 def _run(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restarts: int) -> Any:
@@ -89,7 +89,7 @@ def _run(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restarts:
     return None
 
 
-def _told(failed: Any, folder: Path, first: int) -> int:
+def report(failed: Any, folder: Path, first: int) -> int:
     """Says what failed, with the last lines of it; the exit status."""
     if failed is None or isinstance(failed, int):
         return failed or 0
@@ -100,4 +100,7 @@ def _told(failed: Any, folder: Path, first: int) -> int:
     print(f"trainer {rank} {how}; the others were ended. Its log is {log}", file=sys.stderr)
     if rank != first:  # whose log was shown
         print(f"Its last lines:\n{last_lines(log)}", end="", file=sys.stderr)
+    other = missed(log)
+    if other is not None and (lines := last_lines(log_file(folder, other))):
+        print(f"It missed trainer {other}, whose last lines are:\n{lines}", end="", file=sys.stderr)
     return 128 - code if code < 0 else code

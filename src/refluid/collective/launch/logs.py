@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import TextIO
 
 _EVERY = 0.1
 _LAST = 20
+_WENT = re.compile(r"^ +PeerFailed: trainer (\d+) of \d+ went away", re.MULTILINE)
 
 
 def log_file(folder: Path, rank: int) -> Path:
@@ -60,3 +62,9 @@ def last_lines(path: Path, count: int = _LAST) -> str:
         return ""
     lines = path.read_text(errors="replace").splitlines()[-count:]
     return "".join(f"    {line}\n" for line in lines)
+
+
+def missed(path: Path) -> int | None:
+    """The trainer that went away, where the end of a log says that one did."""
+    found = _WENT.findall(last_lines(path))
+    return int(found[-1]) if found else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from refluid import eager
 from refluid.core import names
 from refluid.core.arrays import as_array
-from refluid.core.errors import EnforceNotMet, explain_freed
+from refluid.core.errors import EnforceNotMet, NothingReached, explain_freed
 from refluid.core.places import (
     CPUPlace,
     CUDAPlace,
@@ -187,26 +187,24 @@ def grad(
     """The gradients of the sum of `outputs` with respect to each of `inputs`.
 
     grad_outputs: what each output's gradient starts with; ones for None. create_graph: gradients
-    reach the results too. allow_unused: None for an input that no output depends on, which is a
-    ValueError otherwise. no_grad_vars: variables that count as constants. Raises GraphFreed where
-    gradients of these outputs were computed before without retain_graph.
+    reach the results too. allow_unused: None for an input that no output depends on, which is
+    NothingReached otherwise. no_grad_vars: variables that count as constants. Raises GraphFreed
+    where gradients of these outputs were computed before without retain_graph, AssertionError for
+    what is no variable.
     """
     if not only_inputs:
         raise AssertionError("fluid.dygraph.grad gives the gradients of its inputs alone")
-    targets, sources = _listed(outputs), _listed(inputs)
-    starts = [None] * len(targets) if grad_outputs is None else _listed(grad_outputs)
-    if len(starts) != len(targets):
-        raise AssertionError("grad_outputs must be as many as outputs")
-    fixed = {id(one) for one in _listed(no_grad_vars)}
-    given = [
-        torch.ones_like(one.tensor) if start is None else start.tensor.clone()
-        for one, start in zip(targets, starts, strict=True)
-    ]
+    targets, sources = _variables("outputs", outputs), _variables("inputs", inputs)
+    given = _starts(targets, grad_outputs)
+    fixed = {id(one): one for one in _variables("no_grad_vars", no_grad_vars)}
     wanted = [one.tensor for one in sources if id(one) not in fixed]
     for one in sources:
         if not one.tensor.requires_grad:
-            raise EnforceNotMet(f"grad: {one.name!r} has stop_gradient set, so nothing reaches it")
-    with live.dense(), handed.collected() as directly:
+            raise EnforceNotMet(
+                f"grad: {one.name!r} has stop_gradient set, so nothing reaches it; set it to False "
+                "before the outputs are computed"
+            )
+    with live.dense(), handed.collected() as directly, _constant(fixed.values()):
         gradients = _derived(
             [one.tensor for one in targets],
             [*wanted, *handed.leads_to(wanted)],
@@ -219,10 +217,43 @@ def grad(
     made = [_made(one, reached.get(id(one)), create_graph) for one in sources]
     for one, result in zip(sources, made, strict=True):
         if result is None and not allow_unused:
-            raise ValueError(
-                f"grad: no output depends on {one.name!r}; pass allow_unused=True to get None"
-            )
+            raise NothingReached(_unreached(one, targets))
     return made
+
+
+def _starts(targets: list[VarBase], given: Any) -> list[torch.Tensor]:
+    """What the gradient of each target starts with."""
+    starts = [None] * len(targets) if given is None else _listed(given)
+    if len(_variables("grad_outputs", starts, type(None))) != len(targets):
+        raise AssertionError("grad_outputs must be as many as outputs")
+    for one, start in zip(targets, starts, strict=True):
+        if start is not None and start.tensor.shape != one.tensor.shape:
+            raise EnforceNotMet(
+                f"grad: what the gradient of {one.name!r} starts with, {start.name!r}, must be of "
+                f"its shape {list(one.tensor.shape)} but is {list(start.tensor.shape)}"
+            )
+    return [
+        torch.ones_like(one.tensor) if start is None else start.tensor.clone()
+        for one, start in zip(targets, starts, strict=True)
+    ]
+
+
+def _unreached(one: VarBase, targets: Sequence[VarBase]) -> str:
+    """That no target depends on a variable, and which of them depend on nothing."""
+    stopped = [target.name for target in targets if not target.tensor.requires_grad]
+    why = f" ({', '.join(stopped)}: stop_gradient is set, or no_grad was in force)"
+    problem = f"grad: no output depends on {one.name!r}{why if stopped else ''}"
+    return f"{problem}; pass allow_unused=True to get None"
+
+
+@contextmanager
+def _constant(fixed: Iterable[VarBase]) -> Iterator[None]:
+    """What leads through these variables is zero."""
+    watched: list[Any] = [one.tensor for one in fixed if one.tensor.requires_grad]
+    with ExitStack() as hooks:
+        for tensor in watched:
+            hooks.enter_context(tensor.register_hook(torch.zeros_like))
+        yield
 
 
 def _derived(
@@ -233,6 +264,10 @@ def _derived(
     again: bool,
 ) -> Sequence[torch.Tensor | None]:
     """Gradients of outputs by inputs. keeps: the graph stays. again: they have one themselves."""
+    pairs = [pair for pair in zip(outputs, starts, strict=True) if pair[0].requires_grad]
+    if not pairs or not inputs:
+        return [None] * len(inputs)
+    outputs, starts = zip(*pairs, strict=True)
     try:
         return torch.autograd.grad(outputs, inputs, starts, keeps, again, allow_unused=True)
     except RuntimeError as error:
@@ -249,6 +284,14 @@ def _sums(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 def _made(one: VarBase, value: torch.Tensor | None, takes: bool) -> VarBase | None:
     return None if value is None else VarBase(value, one.grad_name, stop_gradient=not takes)
+
+
+def _variables(argument: str, given: Any, *others: type) -> list[Any]:
+    """The variables (or others) of an argument; AssertionError for anything else."""
+    found = list(_listed(given))
+    if other := [type(one) for one in found if not isinstance(one, (VarBase, *others))]:
+        raise AssertionError(f"grad: {argument} must be variables, but hold a {other[0]}")
+    return found
 
 
 def _listed(given: Any) -> Sequence[Any]:

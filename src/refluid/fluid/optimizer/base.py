@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from refluid.autodiff.backward import append_backward
+from refluid.autodiff.checks import of_a_program
 from refluid.build import at_once
 from refluid.core import names
 from refluid.core.collecting import without_collections
@@ -136,6 +137,7 @@ class Optimizer(Stepping):
             f"The loss.shape should be (1L,), but the current loss.shape is {loss.shape}. Maybe "
             "that you should call fluid.layers.mean to process the current loss."
         )
+        of_a_program("append_backward", loss)
         self._dtype = loss.dtype
         with program_guard(loss.block.program, startup_program), without_collections():
             pairs = append_backward(

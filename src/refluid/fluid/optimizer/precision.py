@@ -18,9 +18,9 @@ def in_chosen_precision(loss: Variable) -> Variable:
 
     That has float32's range, so the loss needs no scale. Parameters stay float32.
     """
-    program = loss.block.program
     if not chosen(KnobScope.PRECISION).get("decorate") or _is_half(loss):
         return loss
+    program = loss.block.program
     build(program, Setting(precision=HalfPrecision(VarType.BF16)))
     with program_guard(program):
         return layers.cast(loss, "float32") if loss.dtype in HALVES else loss

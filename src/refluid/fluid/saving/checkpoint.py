@@ -24,6 +24,7 @@ from refluid.fluid.saving.persistence import (
     is_parameter,
     is_persistable,
 )
+from refluid.fluid.saving.programs import program_of
 from refluid.fluid.saving.served import as_trained_alone
 from refluid.fluid.saving.storing import Loaded, store
 from refluid.ir.program import Program
@@ -56,8 +57,9 @@ def get_parameter_value_by_name(name: str, executor: Any, program: Program | Non
 
 
 def _base(model_path: str | Path) -> str:
+    """What files' names begin with; AssertionError for a folder that nothing follows."""
     path = str(model_path)
-    if not Path(path).name:
+    if not os.path.basename(path):
         raise AssertionError(
             "The input model_path MUST be format of dirname/filename "
             "[dirname\\filename in Windows system], but received model_path is empty string."
@@ -69,10 +71,10 @@ def save(program: Program, model_path: str | Path) -> None:
     """Saves the current scope's values of a program, and the program, as `model_path.pd*`.
 
     All three files are new or, if anything fails, as before. Raises EnforceNotMet for a variable
-    without value and for files that can't be written.
+    without value and for files that can't be written, AssertionError for a path that ends in `/`.
     """
     base = _base(model_path)
-    with as_trained_alone(program) as trained:
+    with as_trained_alone(program_of(program)) as trained:
         write_files(_files(trained, base))
 
 
@@ -94,7 +96,7 @@ def load_program_state(
     """Arrays by name, from `model_path.pdparams`/`.pdopt` or from a folder or file of
     `save_persistables` and the like (a single file needs `var_list`). The name of one of the
     files that `save` wrote stands for all."""
-    base = _base(model_path)
+    base = _base(str(model_path).rstrip("/"))
     stem, suffix = os.path.splitext(base)
     if suffix in (".pdparams", ".pdopt", ".pdmodel"):
         base = stem
@@ -165,7 +167,7 @@ def load(
     arrays = load_program_state(model_path, var_list)
     wanted = {var.name for var in var_list} if var_list is not None else None
     loaded: list[Loaded] = []
-    for var in program.list_vars():
+    for var in program_of(program).list_vars():
         if not is_persistable(var) or (wanted is not None and var.name not in wanted):
             continue
         if var.name not in arrays:

@@ -72,11 +72,15 @@ def save_inference_model(
     Writes `dirname/__model__` (or `model_filename`) and the parameters it needs, one file each
     or together in `params_filename`. The program given is left as it is. Returns the names of
     the fetched variables in the saved program.
-    Raises ValueError for a feed that the targets don't depend on, EnforceNotMet for parameters
-    without value.
+    Raises ValueError for a feed that the targets don't depend on, and for feeds that are no names
+    or targets that are no variables, EnforceNotMet for parameters without value.
     """
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else feeded_var_names or []
-    targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
+    targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars or ())
+    if not all(isinstance(name, str) for name in feeds):
+        raise ValueError(f"'feed_var_names' should be a list of str, but it is {feeds}")
+    if not targets or not all(isinstance(var, Variable) for var in targets):
+        raise ValueError(f"'target_vars' should be a list of Variable, but it is {targets}")
     program = program_to_save(main_program)
     if program._servers is not None:
         names = [var.name for var in targets]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.bounded import Matrix
 from refluid.ops.detection.polygons import polygon_overlaps
 from refluid.ops.registry import operator
@@ -57,6 +58,8 @@ def _shared_side(reach: Tensor, normalized: bool) -> Tensor:
 
 def _columns(boxes: Tensor) -> tuple[Tensor, ...]:
     """The four coordinates, each in one piece of memory."""
+    if boxes.shape[-1] != 4:
+        raise EnforceNotMet(f"a box has four numbers, but boxes are {list(boxes.shape)}")
     return tuple(column.contiguous() for column in boxes.unbind(-1))
 
 

@@ -89,6 +89,7 @@ def _infer_likelihood(definition: OperatorDef, op: Operator) -> None:
 
 @operator(
     "linear_chain_crf",
+    classes="Label",
     outputs="Alpha EmissionExps TransitionExps LogLikelihood",
     differentiable="Emission Transition",
     lod="",

@@ -47,6 +47,7 @@ def without_ignored(value: Tensor, ignored: Tensor) -> Tensor:
 
 @operator(
     "cross_entropy",
+    classes="Label",
     outputs="Y",
     uses="X Label",
     differentiable="X",
@@ -89,6 +90,8 @@ def cross_entropy_grad(
 
 @operator(
     "cross_entropy2",
+    classes="Label",
+    layer="cross_entropy",
     outputs="Y XShape MatchX",
     uses="Label",
     differentiable="X",

@@ -40,6 +40,8 @@ def _paths(
 
 @operator(
     "hierarchical_sigmoid",
+    classes="Label",
+    layer="hsigmoid",
     outputs="Out PreOut W_Out?",
     differentiable="X W Bias",
     lod="",

@@ -173,6 +173,7 @@ def kldiv_loss_grad(
 
 @operator(
     "nll_loss",
+    classes="Label",
     gradient_lod="none",
     outputs="Out Total_weight",
     uses="X Label Weight Total_weight",
@@ -261,7 +262,7 @@ def margin_rank_loss_grad(
     return -grad, grad
 
 
-@operator("bpr_loss", outputs="Y", uses="X Label", differentiable="X", amp="keep")
+@operator("bpr_loss", classes="Label", outputs="Y", uses="X Label", differentiable="X", amp="keep")
 def bpr_loss(X: Tensor, Label: Tensor) -> Tensor:
     """Mean over the other classes j of log(1 + exp(X[j] - X[label])), of shape (rows, 1)."""
     gap = X - X.gather(-1, Label)

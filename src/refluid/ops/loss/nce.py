@@ -42,6 +42,7 @@ def _noise(classes: Tensor, kind: int, total: int, negatives: int, custom: Custo
 
 @operator(
     "nce",
+    classes="Label",
     outputs="Cost SampleLogits SampleLabels",
     differentiable="Input Weight Bias",
     lod="",

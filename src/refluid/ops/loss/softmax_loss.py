@@ -33,6 +33,7 @@ def _infer_softmax_loss(definition: OperatorDef, op: Operator) -> None:
 
 @operator(
     "softmax_with_cross_entropy",
+    classes="Label",
     gradient_lod="none",
     outputs="Softmax Loss",
     uses="Label Softmax",
@@ -144,7 +145,15 @@ def _loss_gradient(
     return torch.mul(softmax, d_loss, out=over).scatter_add_(axis, index, -d_loss)
 
 
-@operator("softmax_loss", outputs="Loss", uses="Logits Label", differentiable="Logits", amp="keep")
+@operator(
+    "softmax_loss",
+    classes="Label",
+    layer="softmax_with_cross_entropy",
+    outputs="Loss",
+    uses="Logits Label",
+    differentiable="Logits",
+    amp="keep",
+)
 def softmax_loss(
     Logits: Tensor, Label: Tensor, *, ignore_index: int = -100, axis: int = -1
 ) -> Tensor:

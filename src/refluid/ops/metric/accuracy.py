@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import operator
 
 
@@ -15,6 +16,10 @@ def accuracy(Out: Tensor, Indices: Tensor, Label: Tensor) -> tuple[Tensor, Tenso
     Accuracy is float32 of shape (1,); Correct and Total are int32 counts of shape (1,).
     """
     rows = Indices.shape[0]
+    if Label.numel() != rows:
+        raise EnforceNotMet(
+            f"Label {list(Label.shape)} has to have one number for each of {rows} rows"
+        )
     correct = (Indices == Label.reshape(rows, 1)).any(1).sum().reshape(1)
     return (
         correct.float() / rows,

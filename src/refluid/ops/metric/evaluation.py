@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import operator
 
 
@@ -34,6 +35,12 @@ def auc(
     if Predict.is_meta:
         return Predict.new_empty(1, dtype=torch.float64), StatPos, StatNeg
     place = (Predict[:, -1] * num_thresholds).long()
+    if place.numel() and not 0 <= int(place.min()) <= int(place.max()) <= num_thresholds:
+        low, high = Predict[:, -1].aminmax()
+        raise EnforceNotMet(
+            "the last column of Predict has to hold numbers from 0 to 1, but holds some from "
+            f"{low:g} to {high:g}: give it what softmax or sigmoid gave"
+        )
     positive = Label.reshape(-1) != 0
     totals = []
     for stat, chosen in ((StatPos, positive), (StatNeg, ~positive)):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.checks import one_of
 from refluid.ir.operator import Operator
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
@@ -110,7 +112,7 @@ def sequence_pool(
     *,
     lod_X: Levels,
     is_test: bool = False,
-    pooltype: str = "AVERAGE",
+    pooltype: Annotated[str, one_of("AVERAGE", "SUM", "SQRT", "MAX", "FIRST", "LAST")] = "AVERAGE",
     pad_value: float = 0.0,
 ) -> tuple[Tensor, Tensor | None, Levels]:
     """Each sequence of the last level of X (rows, ...) becomes one row, pad_value an empty one.

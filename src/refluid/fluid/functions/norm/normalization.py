@@ -72,6 +72,11 @@ def _number(momentum: float | Variable) -> float | None:
 def channels_of(input: Variable, layout: str) -> int:
     if layout not in ("NCHW", "NHWC"):
         raise ValueError(f"data_layout must be 'NCHW' or 'NHWC', not {layout!r}")
+    if len(input.shape) < 2:
+        raise IndexError(
+            f"{input.name!r} has shape {list(input.shape)} and so no channels: what is normalised "
+            "is (N, C) or (N, C, ...), or (N, ..., C) for 'NHWC'"
+        )
     return input.shape[1 if layout == "NCHW" else -1]
 
 
