@@ -35,7 +35,8 @@ def auc(
     if Predict.is_meta:
         return Predict.new_empty(1, dtype=torch.float64), StatPos, StatNeg
     place = (Predict[:, -1] * num_thresholds).long()
-    if place.numel() and not 0 <= int(place.min()) <= int(place.max()) <= num_thresholds:
+    first, last = map(int, place.aminmax()) if place.numel() else (0, 0)
+    if first < 0 or last > num_thresholds:
         low, high = Predict[:, -1].aminmax()
         raise EnforceNotMet(
             "the last column of Predict has to hold numbers from 0 to 1, but holds some from "
