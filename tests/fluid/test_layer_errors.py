@@ -9,6 +9,7 @@ import pytest
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
+from refluid.ir import overloads
 
 L = fluid.layers
 
@@ -146,6 +147,7 @@ def test_rows_of_a_variable_are_those_of_its_shape() -> None:
         list(_plain())
 
 
-def test_what_python_asks_of_no_variable_is_an_error() -> None:
+def test_what_python_asks_of_no_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overloads, "_method", lambda name: None)  # Paddle 2's aren't there
     with pytest.raises(TypeError, match="logical_not"):
         ~(_plain() > 0)

@@ -62,19 +62,26 @@ def returned(result: Fetched | None, return_numpy: bool) -> Any:
 
 
 def apart_from_updates(fetch_list: Any) -> tuple[Any, list[Operator]]:
-    """The list without what `minimize` returned, and the operators that this holds."""
+    """The list without operators, and these: what `minimize` returned, or a part of that."""
     if not isinstance(fetch_list, list | tuple):
         return fetch_list, []
     updates: list[Operator] = []
-    rest = []
-    for entry in fetch_list:
-        of_minimize = isinstance(entry, tuple) and [type(part) for part in entry] == [list, list]
-        held = entry[0] if of_minimize else entry if isinstance(entry, list | tuple) else (entry,)
-        found = [one for one in held if isinstance(one, Operator)]
-        updates += found
-        if not (found or of_minimize):
-            rest.append(entry)
+    rest: list[Any] = []
+    for given in fetch_list:
+        entry = given[0] if _of_minimize(given) else given  # its gradients aren't fetched
+        several = isinstance(entry, list | tuple)
+        held: Sequence[Any] = entry if several else (entry,)
+        updates += [one for one in held if isinstance(one, Operator)]
+        kept = [one for one in held if not isinstance(one, Operator)]
+        rest += [kept] if several else kept
     return rest, updates
+
+
+def _of_minimize(entry: Any) -> bool:
+    """Whether this is updates, and pairs of parameters and gradients."""
+    if not isinstance(entry, tuple) or [type(part) for part in entry] != [list, list]:
+        return False
+    return all(isinstance(pair, tuple) for pair in entry[1])
 
 
 def fetch_names(fetch_list: Any) -> tuple[str, ...]:
