@@ -86,7 +86,8 @@ def test_every_knob_takes_its_default() -> None:
                 assert f"[{section}]" in text
 
 
-def test_choices_hold_within_a_block_only() -> None:
+def test_choices_hold_within_a_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPU_NUM", "1")  # which stays 2 after the block
     threads = torch.get_num_threads()
     inside = checked({**ALL, "flags": {"FLAGS_paddle_num_threads": threads + 1}}, "a test")
     with choosing(inside):
