@@ -55,7 +55,7 @@ def test_product_into_memory(shape: tuple[int, int, int], second: str, faster: b
     rows, inner, columns = shape
     a, b = _matrix(rows, inner, "plain"), _matrix(inner, columns, second)
     room = torch.full((rows + 2, columns), 7.0)
-    products.put_product(room[1:-1], a, b)
+    products.product_into(room[1:-1], a, b)
     exact = (a.double() @ b.double()).float()
     torch.testing.assert_close(room[1:-1], exact, rtol=1e-5, atol=1e-4)
     assert (room[:: rows + 1] == 7.0).all()

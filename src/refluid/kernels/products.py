@@ -130,7 +130,7 @@ def add_product_(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return out.add_(product(a, b)) if kind else out.addmm_(a, b)
 
 
-def put_product(out: Tensor, a: Tensor, b: Tensor) -> None:
+def product_into(out: Tensor, a: Tensor, b: Tensor) -> None:
     """out = a · b."""
     if _kind(a, b):
         out.copy_(product(a, b))

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch import split_with_sizes as cut
 
 from refluid.kernels.compiled import bound
-from refluid.kernels.products import put_product
+from refluid.kernels.products import product_into
 from refluid.kernels.recurrent.gru_loops import (
     gates_step,
     gates_step_back,
@@ -78,10 +78,10 @@ def _forward(
     for step, (count, changed) in enumerate(zip(sizes, cut(reset, sizes), strict=True)):
         continues = step > 0 or state is not None
         if continues:
-            put_product(both[:count], states[:count], of_gates)
+            product_into(both[:count], states[:count], of_gates)
         run_gates(step)
         if continues:
-            put_product(candidates[:count], changed, of_candidate)
+            product_into(candidates[:count], changed, of_candidate)
         run_state(step)
     return gates, reset, batch, hidden
 
@@ -116,9 +116,9 @@ def _backward(
     back_candidate, back_gates = of_candidate.t(), of_gates.t()
     for step, count in reversed([*enumerate(sizes)]):
         run_state(step)
-        put_product(d_resets[:count], d_candidates[:count], back_candidate)
+        product_into(d_resets[:count], d_candidates[:count], back_candidate)
         run_gates(step)
-        put_product(d_states[:count], d_both[:count], back_gates)
+        product_into(d_states[:count], d_both[:count], back_gates)
     return d_inputs, before, reset_rows, kept.add_(d_states)
 
 

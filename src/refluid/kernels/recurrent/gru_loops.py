@@ -143,7 +143,7 @@ def gates_step_back(
 ) -> None:
     """Back through `gates_step`, after `state_step_back`.
 
-    d_resets: of the states times reset, overwritten. kept: what the states before get, added to.
+    d_resets: of the states times reset. kept: what the states before get, added to.
     made: by places gates and the states times reset. out: by rows the gradients of Input, the
     states before, and these times reset; and of this step those of update and reset.
     """

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.kernels.compiled import bound
-from refluid.kernels.products import put_product
+from refluid.kernels.products import product_into
 from refluid.kernels.recurrent.lstm_loops import lstm_step, lstm_step_back
 from refluid.kernels.recurrent.steps import begun, ordered, require_sizes
 
@@ -79,7 +79,7 @@ def _forward(
     )
     for step, count in enumerate(sizes):
         if step or state is not None:
-            put_product(products[:count], states[:count], weight)
+            product_into(products[:count], states[:count], weight)
         run(step)
     return made
 
@@ -119,7 +119,7 @@ def _backward(
     back = weight.t()
     for step, count in reversed([*enumerate(sizes)]):
         run(step)
-        put_product(d_states[:count], d_steps[:count], back)
+        product_into(d_states[:count], d_steps[:count], back)
     return d_inputs, before, cell_before, d_states, d_cells
 
 

@@ -12,9 +12,12 @@ _PART = 2**11
 
 
 class StepOrder(NamedTuple):
-    """counters: [steps], by which the threads of each step count its parts (`teams.taken`), 0
-    before. starts: [steps + 1], the first place of each step, and how many there are. rows: the row
-    of each place. part: how many sequences a thread takes at a time.
+    """How loops find the sequences of a step.
+
+    counters: [steps + 1], by which the threads of each step count its parts (`teams.taken`), 0
+    before, the last one unused. starts: [steps + 1], the first place of each step, and how many
+    places there are. rows: the row of each place. part: how many sequences a thread takes at a
+    time.
     """
 
     counters: Tensor
