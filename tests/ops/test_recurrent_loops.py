@@ -18,6 +18,7 @@ from refluid.ops.rnn import gate_activations
 from refluid.ops.rnn.gate_activations import loops_of
 from refluid.ops.rnn.gru import gru, gru_grad
 from refluid.ops.rnn.lstm import lstm, lstm_grad
+from refluid.runtime.recorded.trial import compiling_at_once
 from tests.ops import recurrences
 
 FLAG = "FLAGS_refluid_recurrent_loops"
@@ -248,8 +249,12 @@ def _losses(tier: str, loops: bool) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("tier", ["interpreted", "recorded"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "tier", ["interpreted", "recorded", pytest.param("compiled", marks=pytest.mark.slow)]
+)
 def test_programs_train_as_without(tier: str, runs: list[str]) -> None:
-    found = _losses(tier, True)
+    with compiling_at_once():
+        found = _losses(tier, True)
     assert {*runs} == {*KERNELS}
     np.testing.assert_allclose(found, _losses(tier, False), rtol=1e-4)
