@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import random
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -177,3 +178,22 @@ def test_positions(stop: int, workers: int) -> None:
     taken = found(itertools.islice(first(), stop))
     again.load_state_dict(first.state_dict())
     assert sorted(taken + found(again())) == list(range(ROWS))
+
+
+def test_a_pass_ends_while_its_position_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = fluid.io.DataLoader(Numbers(), [variable()], CPU, batch_size=BATCH, shuffle=True)
+    steps = loader()
+    taken, passes = found(itertools.islice(steps, 5)), loader._passes
+    leaving = threading.Thread(target=passes.leave, args=(passes.reader.generation,))
+
+    def now(reader: Any) -> bool:
+        if leaving.ident is None:
+            leaving.start()
+            leaving.join(0.2)
+        return reader._pump is not None
+
+    monkeypatch.setattr(type(passes.reader), "started", property(now))
+    state = loader.state_dict()
+    leaving.join()
+    loader.load_state_dict(state)
+    assert sorted(taken + found(loader())) == list(range(ROWS))

@@ -41,7 +41,7 @@ class Passes:
         self._position = Position()
         self._wanted: Position | None = None
         self._left: Position | None = None
-        self._leaving = threading.Lock()
+        self._leaving = threading.RLock()  # the thread that ends passes nobody holds takes it, too
 
     def start(self) -> None:
         """Begins a pass: the next one, or where `load_state_dict` says."""
@@ -83,7 +83,8 @@ class Passes:
 
     def state_dict(self) -> dict[str, Any]:
         """Where the reader is: give it to `load_state_dict` to go on with the next batch."""
-        return self._present().state_dict()
+        with self._leaving:
+            return self._present().state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Has the next pass begin where `state` was taken. ValueError for something else."""
