@@ -72,6 +72,7 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_known_updates", True, "updates of the same tensors are prepared (refluid only)"),
     ("refluid_rows_together", True, "tables' sparse updates are one call (refluid only)"),
     ("refluid_last_uses", True, "recorded kernels write over what is spent (refluid only)"),
+    ("refluid_huge_pages", True, "memory in use becomes huge pages, on Linux (refluid only)"),
     ("refluid_shared_rows", True, "threads share updates of many rows (refluid only)"),
     (
         "refluid_one_pass_updates",

@@ -28,6 +28,7 @@ from refluid.feed.text_datasets.batches import Batch
 from refluid.feed.text_datasets.feed import DatasetFeed
 from refluid.ir.program import Program
 from refluid.ops.comm.ahead import announce, lookups_ahead
+from refluid.runtime.allocator import count_run
 from refluid.runtime.plan import Fetched, Plan
 
 
@@ -137,7 +138,9 @@ class Trainer:
         self, ready: Prepared, plan: Plan, tensors: list[torch.Tensor], lods: list[Levels]
     ) -> list[Fetched]:
         scope = self.job.scope
-        return together(ready, [scope], lambda: plan.run(scope, tensors, lods), tensors)
+        found = together(ready, [scope], lambda: plan.run(scope, tensors, lods), tensors)
+        count_run()
+        return found
 
     def _as_asked(self, _program: Any, feed: dict[str, LoDTensor], *_: Any) -> list[Any]:
         """A step by what is chosen now, for those who hear of steps and may run them again."""

@@ -16,6 +16,7 @@ from refluid.engine.strategy import DEFAULT
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.program import Program, copy_op
+from refluid.runtime.allocator import count_run
 
 
 class DenseTables:
@@ -110,6 +111,7 @@ class DenseTables:
             program = self._programs[names] = _joined(self._program, blocks, names)
         step = prepare(program, names, (), DEFAULT, self._group)
         step.run(self.scope, [fed[name] for name in names])
+        count_run()
         self._copies = None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 
@@ -108,6 +109,38 @@ def release(device: torch.device) -> None:
 
 
 def end_step(device: torch.device) -> None:
-    """After each run: `FLAGS_free_idle_chunk` has freed memory given back at once."""
+    """After each run: `count_run`; `FLAGS_free_idle_chunk` has freed memory given back at once."""
     if flags.value("free_idle_chunk"):
         release(device)
+    count_run()
+
+
+def count_run() -> None:
+    """After each run: memory that runs keep using comes into huge pages."""
+    _settled.end_run()
+
+
+class _Settled:
+    """Counts the runs of this process: after `first` of them, and each time there have been twice
+    as many, memory is what later runs will use, and comes into huge pages."""
+
+    def __init__(self, first: int = 10) -> None:
+        self._runs, self._next = 0, first
+        self._pages: Any = None
+
+    def end_run(self) -> None:
+        self._runs += 1
+        if self._runs >= self._next:
+            self._next = 2 * self._runs
+            if flags.value("refluid_huge_pages"):
+                self._collapse()
+
+    def _collapse(self) -> None:
+        if self._pages is None:
+            from refluid.kernels.huge_pages import HugePages  # few runs need none
+
+            self._pages = HugePages()
+        self._pages.collapse()
+
+
+_settled = _Settled()

@@ -28,6 +28,7 @@ from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
+from refluid.runtime.allocator import count_run
 
 Rate = float | Variable
 ParamGrad = tuple[Parameter, Variable | None]
@@ -99,6 +100,7 @@ class Optimizer(Stepping):
             found = made_once(partial(step, parameter_list))
             if listening.step_listener is not None:
                 listening.step_listener(loss)
+            count_run()
             return [], found
         loss = in_chosen_precision(loss)
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)

@@ -70,10 +70,10 @@ def onednn(_host: Host) -> Sign:
 
 
 def huge_pages(host: Host) -> Sign:
-    """Transparent huge pages: fewer page faults where large tensors come and go."""
+    """Transparent huge pages: fewer look-ups of where memory lies (`kernels/huge_pages.py`)."""
     fact = host.huge_pages or "unknown to this system"
     advice = "" if host.huge_pages != "never" else (
-        "large tensors fault in 4 KB at a time: "
+        "steps take up to 1.4 times as long in pages of 4 KB: "
         "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
     )  # fmt: skip
     return Sign("huge pages", fact, advice)
