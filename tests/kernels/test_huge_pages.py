@@ -205,3 +205,20 @@ def test_it_is_done_when_memory_is_what_runs_need(way: str, collapses: list[int]
         finally:
             fluid.set_flags({FLAG: True})
     assert collapses == [10, 20, 40]
+
+
+def test_steps_over_a_dataset_count(collapses: list[int], tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("3 0.1 0.2 0.3\n" * 90)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        x = fluid.data("x", [None, 3], "float32")
+        fluid.optimizer.SGD(0.1).minimize(layers.mean(layers.fc(x, 2)))
+        program, startup = fluid.default_main_program(), fluid.default_startup_program()
+    dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+    dataset.set_use_var([x])
+    dataset.set_batch_size(2)
+    dataset.set_filelist([str(tmp_path / "rows")])
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe.run(startup, scope=scope)
+    allocator._settled._runs = 0
+    exe.train_from_dataset(program, dataset, scope)
+    assert collapses == [10, 20, 40]

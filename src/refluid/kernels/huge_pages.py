@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from refluid.kernels.mapped_pages import regions
+
 _LOGGER = logging.getLogger("refluid")
 _SETTINGS = Path("/sys/kernel/mm/transparent_hugepage")
-_REGIONS, _PAGES = Path("/proc/self/maps"), Path("/proc/self/pagemap")
+_PAGES = Path("/proc/self/pagemap")
 _NAMES = ("[heap]", "[anon")
 _PRESENT, _ENTRY = 63, 8  # the bit and the bytes of an entry of _PAGES
 _COLLAPSE = 25  # madvise's MADV_COLLAPSE, of Linux 6.1
@@ -64,6 +66,7 @@ class HugePages:
                 for first in range(-(-begin // self._size), last, _AT_ONCE):
                     count = min(_AT_ONCE, last - first)
                     read = os.pread(pages.fileno(), count * each * _ENTRY, first * each * _ENTRY)
+                    read = read[: len(read) // (each * _ENTRY) * each * _ENTRY]
                     present = np.frombuffer(read, np.uint64) >> np.uint64(_PRESENT)
                     full = present.reshape(-1, each).sum(1) * 16 >= _LEAST * each
                     numbers = first + np.flatnonzero(full)
@@ -87,11 +90,9 @@ def _size() -> int:
 
 def _anonymous() -> Iterator[tuple[int, int]]:
     """Where private memory begins and ends that is written to and belongs to no file."""
-    for line in _REGIONS.read_text().splitlines():
-        place, rights, _, _, file, *name = line.split(maxsplit=5)
-        if rights == "rw-p" and file == "0" and (not name or name[0].startswith(_NAMES)):
-            begin, _, end = place.partition("-")
-            yield int(begin, 16), int(end, 16)
+    for begin, end, rights, name in regions():
+        if rights == "rw-p" and (not name or name.startswith(_NAMES)):
+            yield begin, end
 
 
 def _runs(numbers: np.ndarray) -> Iterator[tuple[int, int]]:

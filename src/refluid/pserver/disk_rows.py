@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.core.mapped_pages import give_back, mapped_ranges
+from refluid.kernels.mapped_pages import give_back, mapped_ranges
 
 # Address space that files may grow to; they take what they have.
 _MOST_BYTES = 2**42

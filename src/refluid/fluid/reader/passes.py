@@ -41,7 +41,7 @@ class Passes:
         self._position = Position()
         self._wanted: Position | None = None
         self._left: Position | None = None
-        self._leaving = threading.RLock()  # the thread that ends passes nobody holds takes it, too
+        self._leaving = threading.RLock()  # a signal's handler may ask for the state within it
 
     def start(self) -> None:
         """Begins a pass: the next one, or where `load_state_dict` says."""
