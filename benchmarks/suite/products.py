@@ -17,8 +17,15 @@ from refluid.kernels.watching import DispatchMode, name_of
 
 # The ways to compute a product take turns, so often at least and for so many seconds.
 LEAST, SECONDS = 5, 0.4
-# Which arguments are the matrices; of _linear_pointwise the second one is transposed.
-_MATRICES = {"mm": (0, 1), "addmm": (1, 2), "mkldnn::_linear_pointwise": (0, 1)}
+# Which arguments are the matrices, and of which product the second one is transposed.
+_TURNED = "mkldnn::_linear_pointwise"
+_MATRICES = {
+    "mm": (0, 1),
+    "addmm": (1, 2),
+    _TURNED: (0, 1),
+    "refluid::panel_product": (0, 1),
+    "refluid::laid_product": (0, 1),
+}
 _OTHERS = frozenset(("bmm", "convolution", "convolution_backward"))
 
 Way = Callable[[], object]
@@ -83,7 +90,7 @@ def ways(product: Product) -> Iterator[Way]:
     if product.name not in _MATRICES:
         return
     left, right = (given[place] for place in _MATRICES[product.name])
-    if product.name not in ("mm", "addmm"):
+    if product.name == _TURNED:
         right = right.t()
     for other in (right, right.contiguous(), right.t().contiguous().t()):
         yield partial(torch.mm, left, other)

@@ -209,6 +209,8 @@ def _chain(op: Any) -> list[GradOp]:
         (lambda p, loss: (loss, {"parameter_list": ["v"]}), ValueError, "'v', which the program"),
         (lambda p, loss: (loss, {"parameter_list": "w"}), TypeError, "set, list or tuple"),
         (lambda p, loss: (loss, {"no_grad_set": [1]}), TypeError, "holds int"),
+        (lambda p, loss: (loss, {"callbacks": print}), TypeError, "'callbacks'.* must be a list"),
+        (lambda p, loss: (loss, {"callbacks": [3]}), TypeError, r"but received \[3\]"),
         (lambda p, loss: (loss, {"no_grad_set": ["mul_1"]}), ValueError, "no gradient can"),
         (
             lambda p, loss: (loss, {"checkpoints": ["elsewhere"]}),

@@ -1,6 +1,7 @@
 """Scopes and the tensors they hand out."""
 
 import numpy as np
+import pytest
 import torch
 
 from refluid.core.places import CPUPlace
@@ -35,4 +36,11 @@ def test_scope_guard_restores_the_former_scope_after_an_error() -> None:
             raise RuntimeError
     except RuntimeError:
         pass
+    assert global_scope() is former
+
+
+def test_scope_guard_takes_scopes_alone() -> None:
+    former = global_scope()
+    with pytest.raises(TypeError, match="and not int"), scope_guard(3):
+        raise AssertionError
     assert global_scope() is former

@@ -190,6 +190,8 @@ def test_wrong_kinds_of_arguments(net) -> None:
         exe.run((main, None))
     with pytest.raises(TypeError, match="fetch_list"):
         exe.run(main, batch(), [5])
+    with pytest.raises(TypeError, match=r"a scope is a fluid.Scope\(\).* not str"):
+        exe.run(main, batch(), scope="a")
 
 
 def test_a_failing_operator_names_shapes_and_the_users_line(net) -> None:

@@ -93,7 +93,7 @@ def test_what_fails_is_not_faster() -> None:
     before = threading.excepthook
     threading.excepthook = lambda _: None
     try:
-        assert processor._apart(lambda: 1 / 0, 1) == 0.0
+        assert processor.apart(lambda: 1 / 0, 1) == 0.0
     finally:
         threading.excepthook = before
 

@@ -8,6 +8,7 @@ from typing import Any
 from refluid.autodiff.appending import append_drafts
 from refluid.autodiff.checks import (
     check_loss,
+    checked_callbacks,
     names_without_gradient,
     require_trainable,
     wanted_parameters,
@@ -40,7 +41,7 @@ def append_backward(
     parameter_list: parameters (or names) whose gradients are returned and marked in
         `op_role_var`; all trainable ones by default.
     no_grad_set: variables (or names) that get no gradient, besides those with stop_gradient.
-    callbacks: called after each appended operator, see `append_drafts`.
+    callbacks: functions called after each appended operator, see `append_drafts`.
     checkpoints: variables (or names) that are kept for the backward pass; what lies between
         them is computed again, which saves memory.
     make_gradients: says which operators compute the gradient of one operator.
@@ -48,16 +49,16 @@ def append_backward(
     Returns (parameter, gradient) pairs in the order of `parameter_list`, or in the order in
     which the parameters were made. Parameters that the loss doesn't depend on are left out.
 
-    Raises TypeError where `loss` is no Variable, ValueError where no variable on the way to it
-    wants a gradient, OperatorNotImplemented where the way leads through an operator that has no
-    gradient here.
+    Raises TypeError for arguments of other types, ValueError where no variable on the way to the
+    loss wants a gradient, OperatorNotImplemented where an operator on it has no gradient here.
     """
     check_loss(loss)
     block, program = loss.block, loss.block.program
     kept = checkpoint_names(checkpoints or ())
     if kept:
         give_seeds(block)
-    run = BackwardPass(make_gradients, names_without_gradient(no_grad_set), list(callbacks or ()))
+    asked = names_without_gradient(no_grad_set), checked_callbacks(callbacks)
+    run = BackwardPass(make_gradients, *asked)
     stopped = run.stopped(block)
     parameters = wanted_parameters(program, parameter_list)
     path = backward_path(block, [loss.name], stopped)

@@ -49,6 +49,18 @@ def names_without_gradient(no_grad_set: Any) -> set[str]:
     return set() if no_grad_set is None else set(as_names("no_grad_set", no_grad_set))
 
 
+def checked_callbacks(callbacks: Any) -> list[Any]:
+    """The functions that a script passes as `callbacks`; TypeError for other things."""
+    if callbacks is None:
+        return []
+    if not isinstance(callbacks, list | tuple) or not all(callable(one) for one in callbacks):
+        raise TypeError(
+            "The type of 'callbacks' in fluid.backward.append_backward must be a list of "
+            f"functions that are called with (block, context), but received {callbacks!r}."
+        )
+    return list(callbacks)
+
+
 def stopped_variables(block: Block, without: Iterable[str]) -> set[str]:
     """Names that mean, in this block, a variable that shall have no gradient."""
     outer = block.parent

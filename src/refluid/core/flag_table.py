@@ -111,6 +111,7 @@ _EFFECTIVE: list[_Row] = [
         True,
         "a weight whose transpose is taken often is brought in MKL's order once (refluid only)",
     ),
+    ("refluid_panel_products", True, "large products by own loops where faster (refluid only)"),
     (
         "refluid_loop_row_sums",
         True,

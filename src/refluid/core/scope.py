@@ -131,11 +131,20 @@ def global_scope() -> Scope:
     return _current
 
 
+def checked(scope: Any) -> Scope:
+    """The scope that a script passes; TypeError for anything else."""
+    if not isinstance(scope, Scope):
+        raise TypeError(
+            f"a scope is a fluid.Scope(), or fluid.global_scope(), and not {type(scope).__name__}"
+        )
+    return scope
+
+
 @contextmanager
 def scope_guard(scope: Scope) -> Iterator[None]:
-    """Executors run within the block use this scope by default."""
+    """Executors run within the block use this scope by default; TypeError for anything else."""
     global _current
-    former, _current = _current, scope
+    former, _current = _current, checked(scope)
     try:
         yield
     finally:

@@ -132,6 +132,8 @@ _UNMEASURED_FLAGS = {
     "machines. Two threads, in turns: the suite's LSTM language models 0.77 and 0.70, the "
     "MLP 0.74, CTR-DNN 0.82, MobileNet 0.83, the Transformer 0.82, ResNet-50 and BERT 0.88, NCF "
     "0.90 of the time without",
+    "refluid_panel_products": "gains in large layers and recurrent steps where MKL is slow: "
+    "benchmarks.md",
     "refluid_packed_weights": "gains in StaticRNN, and in dygraph: see tiers.md",
     "refluid_loop_row_sums": "gains in DynamicRNN: see tiers.md",
     "refluid_flushed_gradients": "gains on Intel's processors where attention saturates: see "

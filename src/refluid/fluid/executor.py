@@ -10,7 +10,7 @@ import torch
 
 from refluid.core import flags
 from refluid.core.places import CPUPlace, Place, require_available
-from refluid.core.scope import Scope, global_scope, scope_guard
+from refluid.core.scope import Scope, checked, global_scope, scope_guard
 from refluid.engine import listening
 from refluid.engine.attending import together
 from refluid.engine.choices import overlaid
@@ -107,7 +107,7 @@ class Executor:
         program = default_main_program() if program is None else program
         if isinstance(program, Program) and program._run_as is not None:
             program = program._run_as
-        scope = global_scope() if scope is None else scope
+        scope = global_scope() if scope is None else checked(scope)
         fetch_list, updates = apart_from_updates(fetch_list)
         if use_prune or updates:
             program = self._pruned(program, feed, fetch_list, updates, scope)
@@ -230,7 +230,7 @@ class Executor:
             raise TypeError(f"dataset must be made by DatasetFactory, not {type(dataset).__name__}")
         if print_period < 1:
             raise ValueError(f"print_period counts batches: at least 1, not {print_period}")
-        scope = global_scope() if scope is None else scope
+        scope = global_scope() if scope is None else checked(scope)
         program = default_main_program() if program is None else program
         program, runs = runs_of(program, self._group, scope, self.place)
         program.before_run([scope])

@@ -79,18 +79,19 @@ class Late:
             return self._code.co_code
 
 
-def intrinsic(write: Callable[[Any, Any], Any]) -> Any:
+def intrinsic(write: Callable[[Any, Any], Any], writer: Callable[..., Any] | None = None) -> Any:
     """A function of loops that is written in LLVM's code.
 
     write: takes llvmlite's `ir` and `numba.core`, gives what `numba.extending.intrinsic` takes: a
     function of numba's context and the arguments' types for the signature and what generates code.
+    writer: what generates it, where that stands in another file.
     """
 
     def make() -> Any:
         written = write(import_module("llvmlite.ir"), import_module("numba.core"))
         return import_module("numba.extending").intrinsic(written)
 
-    return Late(make, write)
+    return Late(make, writer or write)
 
 
 def first_element(context: Any, builder: Any, signature: Any, given: Any) -> Any:

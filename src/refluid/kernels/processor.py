@@ -46,10 +46,10 @@ def _both_are_there() -> bool:
 @cache
 def bfloat16_multiplies_faster() -> bool:
     """Whether matrix products of bfloat16 are clearly faster than float32's here; measured once."""
-    return _apart(_measured_halves, 1) >= CLEARLY
+    return apart(_measured_halves, 1) >= CLEARLY
 
 
-def _apart(measured: Callable[[], float], threads: int) -> float:
+def apart(measured: Callable[[], float], threads: int) -> float:
     """Measured by so many threads of torch's in a thread of its own, where nobody watches or
     records what is called. What fails is not faster."""
     found, own = list[float](), torch.get_num_threads()
@@ -69,7 +69,7 @@ def _apart(measured: Callable[[], float], threads: int) -> float:
 
 
 def _measured(threads: int) -> tuple[float, float]:
-    few, many = (_apart(partial(_measured_product, *one, threads), threads) for one in _PRODUCTS)
+    few, many = (apart(partial(_measured_product, *one, threads), threads) for one in _PRODUCTS)
     return few, many
 
 
@@ -94,10 +94,11 @@ def shortest(
     one: Callable[[], object],
     other: Callable[[], object],
     clock: Callable[[], float] = time.perf_counter,
+    times: int = _TIMES,
 ) -> tuple[float, float]:
     """The shortest time of each, in turns: whatever else runs only adds to it. Seconds."""
     best = [float("inf"), float("inf")]
-    for _ in range(_TIMES):
+    for _ in range(times):
         for number, work in enumerate((one, other)):
             start = clock()
             work()

@@ -20,6 +20,7 @@ from refluid.kernels.onednn import linear
 from refluid.kernels.packed import packed_weights
 from refluid.kernels.processor import CLEARLY, SLIGHTLY, onednn_speed
 from refluid.kernels.rounded import multiply_sized, sizes
+from refluid.kernels.watching import is_watched
 
 # Multiplications from which oneDNN is worth its call, where it is clearly and slightly faster, and
 # the narrowest matrices it is used for.
@@ -31,15 +32,19 @@ _COPIED = 45
 _WORTH_PYTHON = 2**23
 # Results that are narrower, of so many multiplications, are computed as their transpose.
 _NARROW, _ENOUGH, _DEEP = 12, 2**18, 32
+# Of fewer multiplications none is by panels, or by a matrix of fewer numbers.
+_MANY, _NUMBERS = 2**28, 2**17
 
 _none: list[Any] = []
 
 
 class ProductLimits:
-    """told: multiplications from which products are oneDNN's; negative: as was measured."""
+    """told: multiplications from which products are oneDNN's; negative: as was measured. panels:
+    whether products may be by loops of refluid's own."""
 
     def __init__(self) -> None:
         self.told = -1
+        self.panels = True
 
     def of(self, speed: float) -> float:
         """The number that holds where oneDNN is so many times as fast; infinite for none."""
@@ -71,9 +76,17 @@ def product(a: Tensor, b: Tensor) -> Tensor:
         found = packed_weights.product(a, b)
         if found is not None:
             return found
+    if kind == "panels":
+        return _by_panels(a, b)
     if kind == "narrow":
         return torch.mm(b.t().contiguous(), a.t()).t().contiguous()
     return multiply_sized(kind, a, b, _by_onednn, torch.mm) if kind else torch.mm(a, b)
+
+
+def _by_panels(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+    from refluid.kernels.panels.product import panel_product  # few programs have products so large
+
+    return panel_product(a, b, bias)
 
 
 def _by_onednn(a: Tensor, b: Tensor) -> Tensor:
@@ -85,6 +98,8 @@ def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
     """activation(a · b + bias): bias one number for each column; relu, tanh, sigmoid or none."""
     kind = _kind(a, b)
     flat = bias.dim() == 1 and bias.dtype is a.dtype
+    if kind == "panels" and flat and bias.is_contiguous():
+        return activate_(_by_panels(a, b, bias), activation)
     if kind in ("exact", "rows") and flat:
         fused = "relu" if activation == "relu" else "none"
 
@@ -138,8 +153,35 @@ def product_into(out: Tensor, a: Tensor, b: Tensor) -> None:
         torch.mm(a, b, out=out)
 
 
+def repeated(b: Tensor, rows: int, times: int) -> Callable[[Tensor, Tensor], None]:
+    """(out, a): out = a · b, for so many products by one matrix, of up to so many rows each.
+
+    b isn't written to between them; out lies row by row.
+    """
+    if limits.panels and b.numel() >= _NUMBERS and b.is_cpu and b.dtype is torch.float32:
+        from refluid.kernels.panels.choice import pays_repeated  # few programs have such
+        from refluid.kernels.panels.product import lay_panels, multiply_laid
+
+        inner, columns = b.shape
+        if pays_repeated(rows, inner, columns, times):
+            panels = lay_panels(b)
+            return lambda out, a: multiply_laid(a, panels, out)
+    return lambda out, a: product_into(out, a, b)
+
+
+def _panels_pay(a: Tensor, b: Tensor) -> bool:
+    from refluid.kernels.panels.choice import pays  # few programs have products so large
+    from refluid.kernels.panels.product import lies_as_factor
+
+    if is_watched() or not all(lies_as_factor(*one.shape, *one.stride()) for one in (a, b)):
+        return False
+    rows, inner = a.shape
+    return pays(rows, inner, b.shape[1])
+
+
 def _kind(a: Tensor, b: Tensor) -> str:
-    """How it is computed: narrow, by oneDNN as `RoundedSizes.which` says, or "": by torch."""
+    """How it is computed: by panels, narrow, by oneDNN as `RoundedSizes.which` says, or "": by
+    torch."""
     rows, inner = a.shape
     columns = b.shape[1]
     size = rows * inner * columns
@@ -149,6 +191,8 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return ""
     if _watched(a, b):
         return ""
+    if size >= _MANY and limits.panels and _panels_pay(a, b):
+        return "panels"
     speed = onednn_speed(rows)
     if speed and 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
         return "narrow"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from threading import RLock
+from threading import RLock, local
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,8 +67,30 @@ for _kind in (part("torch._ops._OpNamespace", None), part("torch._ops.OpOverload
         make_each_once(_kind)
 
 
+class _Watched(local):
+    """How many modes watch the calls of a thread."""
+
+    modes = 0
+
+
+_watched = _Watched()
+
+
+def is_watched() -> bool:
+    """Whether a mode sees the kernels that this thread calls, and may go by their names."""
+    return _watched.modes > 0
+
+
 class DispatchMode(_Mode):  # type: ignore[misc]
     """torch's mode of that name, whose calls don't import TorchDynamo."""
+
+    def __enter__(self) -> Any:
+        _watched.modes += 1
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> Any:
+        _watched.modes -= 1
+        return super().__exit__(*error)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -56,6 +56,7 @@ def asked_for(onednn_types: Iterable[str] = ()) -> KernelSettings:
         flags.export(_WORKSPACE, str(flags.value("conv_workspace_size_limit")))
     sizes.active = bool(flags.value("refluid_rounded_products"))
     limits.told = int(flags.value("refluid_onednn_from"))
+    limits.panels = bool(flags.value("refluid_panel_products"))
     return _kernels(
         flags.value("use_mkldnn"),
         frozenset(onednn_types),

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch import split_with_sizes as cut
 
 from refluid.kernels.compiled import bound
-from refluid.kernels.products import product_into
+from refluid.kernels.products import repeated
 from refluid.kernels.recurrent.gru_loops import (
     gates_step,
     gates_step_back,
@@ -75,13 +75,16 @@ def _forward(
     run_gates = bound(gates_step, order, given, bias, states, (gates, reset), kinds)
     order, made = ordered(starts, rows, width), (gates, batch, hidden)
     run_state = bound(state_step, order, (candidates, has_state), states, made, kinds)
+    by_gates, by_candidate = (
+        repeated(weight, sizes[0], len(sizes)) for weight in (of_gates, of_candidate)
+    )
     for step, (count, changed) in enumerate(zip(sizes, cut(reset, sizes), strict=True)):
         continues = step > 0 or state is not None
         if continues:
-            product_into(both[:count], states[:count], of_gates)
+            by_gates(both[:count], states[:count])
         run_gates(step)
         if continues:
-            product_into(candidates[:count], changed, of_candidate)
+            by_candidate(candidates[:count], changed)
         run_state(step)
     return gates, reset, batch, hidden
 
@@ -113,12 +116,13 @@ def _backward(
     run_state = bound(state_step_back, order, grads, (gates, batch), initial, out, kinds)
     order, written = ordered(starts, rows, width), (d_inputs, before, reset_rows, d_both)
     run_gates = bound(gates_step_back, order, d_resets, kept, (gates, reset), written, kinds)
-    back_candidate, back_gates = of_candidate.t(), of_gates.t()
+    turned = of_candidate.t(), of_gates.t()
+    back_candidate, back_gates = (repeated(weight, sizes[0], len(sizes)) for weight in turned)
     for step, count in reversed([*enumerate(sizes)]):
         run_state(step)
-        product_into(d_resets[:count], d_candidates[:count], back_candidate)
+        back_candidate(d_resets[:count], d_candidates[:count])
         run_gates(step)
-        product_into(d_states[:count], d_both[:count], back_gates)
+        back_gates(d_states[:count], d_both[:count])
     return d_inputs, before, reset_rows, kept.add_(d_states)
 
 

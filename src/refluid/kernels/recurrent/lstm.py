@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.kernels.compiled import bound
-from refluid.kernels.products import product_into
+from refluid.kernels.products import repeated
 from refluid.kernels.recurrent.lstm_loops import lstm_step, lstm_step_back
 from refluid.kernels.recurrent.steps import begun, ordered, require_sizes
 
@@ -77,9 +77,10 @@ def _forward(
         made,
         tuple(acts),
     )
+    multiply = repeated(weight, sizes[0], len(sizes))
     for step, count in enumerate(sizes):
         if step or state is not None:
-            product_into(products[:count], states[:count], weight)
+            multiply(products[:count], states[:count])
         run(step)
     return made
 
@@ -116,10 +117,10 @@ def _backward(
         (d_inputs, d_steps, before, cell_before),
         tuple(acts),
     )
-    back = weight.t()
+    multiply = repeated(weight.t(), sizes[0], len(sizes))
     for step, count in reversed([*enumerate(sizes)]):
         run(step)
-        product_into(d_states[:count], d_steps[:count], back)
+        multiply(d_states[:count], d_steps[:count])
     return d_inputs, before, cell_before, d_states, d_cells
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -13,7 +14,7 @@ from refluid.runtime.code import Code
 from refluid.runtime.recorded.fitting import Meta, Recorded, meta
 from refluid.runtime.recorded.graph import Kernel
 from refluid.runtime.recorded.record import Refused, StepRecording
-from refluid.runtime.recorded.simplify import simplify
+from refluid.runtime.recorded.simplify import by_panels, simplify
 from refluid.runtime.recorded.table import Table, sizes_of
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.steps import Bind
@@ -69,6 +70,7 @@ class Tables:
         self, recording: StepRecording, feeds: Sequence[Tensor], cells: Sequence[Cell]
     ) -> BySize:
         """Takes one more size; what serves it from now on."""
+        recording = replace(recording, steps=by_panels(recording.steps))
         structure = _structure(recording, feeds, cells)
         for table in self._tables.setdefault(structure, []):
             try:
@@ -100,9 +102,9 @@ class Tables:
             shapes = (Formula("{}.shape", (entry(FED, place),)) for place in range(len(feeds)))
             text.to.add(Bind(ROW, entry(rows, tuple(shapes))))
         recording = table.recording
-        source, names = text.write(simplify(recording.steps)), recording.names_of(self._code)
+        steps, names = simplify(recording.steps), recording.names_of(self._code)
         _log.info("recorded a step for feeds of shapes %s", table)
-        return BySize(Code(source, names, "recording"), feeds, cells, table)
+        return BySize(Code(text.write(steps), names, "recording"), feeds, cells, table)
 
 
 def _structure(

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.runtime.recorded.graph import (
     Kernel,
     Line,
@@ -22,6 +23,11 @@ from refluid.runtime.trees import mapped
 
 # Constants up to so many elements are computed once and kept.
 _SMALL = 4096
+# Matrix products, and how many numbers the result has of one that may be large.
+_NAMES = """
+    mm addmm _linear_pointwise
+"""
+_PRODUCTS, _LARGE = frozenset(_NAMES.split()), 2**13
 # Kernels that give memory as it is.
 UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 
@@ -34,6 +40,22 @@ def simplify(steps: list[Part]) -> list[Part]:
     """
     steps = _without_repeats(_folded(_without_placeholders(steps)))
     return _read(steps)
+
+
+def by_panels(steps: list[Part]) -> list[Part]:
+    """The steps with refluid's own products where those are faster: equal but for rounding."""
+    if not flags.value("refluid_panel_products") or not any(map(_may_be_large_product, steps)):
+        return steps
+    from refluid.runtime.recorded.paneling import paneled  # few programs have products so large
+
+    return paneled(steps)
+
+
+def _may_be_large_product(step: Part) -> bool:
+    if not isinstance(step, Kernel) or step.name not in _PRODUCTS or step.outs[0] is None:
+        return False
+    layout = step.outs[0].layout
+    return layout is not None and layout.shape.numel() >= _LARGE
 
 
 def _without_placeholders(steps: list[Part]) -> list[Part]:

@@ -24,7 +24,7 @@ from refluid.runtime.recorded.graph import Compiled, Kernel, Part
 from refluid.runtime.recorded.large_results import large_at_once
 from refluid.runtime.recorded.last_uses import over_last_uses
 from refluid.runtime.recorded.record import Refused, StepRecorder
-from refluid.runtime.recorded.simplify import simplify
+from refluid.runtime.recorded.simplify import by_panels, simplify
 from refluid.runtime.recorded.text import Text
 from refluid.runtime.recorded.trial import Trial
 from refluid.runtime.trees import Name
@@ -163,7 +163,7 @@ class Tiers:
     def _keep(self, recorder: StepRecorder, feeds: Sequence[Tensor], cells: Sequence[Cell]) -> None:
         """Makes a step of what was recorded."""
         recording = recorder.recording
-        steps = _packed(simplify(recording.steps))
+        steps = _packed(by_panels(simplify(recording.steps)))
         names = recording.names_of(self.interpreted)
         in_place = self._in_place and flags.value("refluid_last_uses")
         write = partial(_write, code=self.interpreted, names=names, in_place=in_place)

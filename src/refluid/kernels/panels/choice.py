@@ -1,0 +1,102 @@
+"""Which products are by panels: those that are faster so on this processor, found out by trying."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from refluid.kernels.onednn import linear
+from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
+from refluid.kernels.panels.tiles import tile_sizes
+from refluid.kernels.processor import apart, shortest
+
+# Multiplications, rows and columns from which a product may be by panels. Those of fewer columns
+# than the inner size gain nothing: laying the left factor takes as long as what is gained.
+LARGE, ROWS, COLUMNS = 2**28, 64, 512
+# Products of up to so many rows take a right factor that was laid before, of so many numbers, where
+# that serves so many of them.
+FEW_ROWS, NUMBERS, USES = 64, 2**17, 6
+# What is measured, rows, inner size and columns, and how often; and from which speed on panels are
+# taken: what they gain is more where others use the processor's caches, too.
+_ONE, _REPEATED = ((256, 768, 3072), 6), ((24, 512, 1024), 32)
+_GAIN = 1.03
+
+
+class PanelSpeed:
+    """How many times as fast as torch's a kind of products by panels is; 0 where it can't be.
+
+    told: instead of what would be measured.
+    """
+
+    def __init__(self, measure: Callable[[], float]) -> None:
+        self.told: float | None = None
+        self._measure = measure
+        self._lock = threading.Lock()
+        self._measured: float | None = None
+
+    def __call__(self) -> float:
+        if self.told is not None:
+            return self.told
+        if self._measured is None:
+            with self._lock:
+                if self._measured is None:
+                    fits = _fits()
+                    self._measured = apart(self._measure, torch.get_num_threads()) if fits else 0.0
+        return self._measured
+
+
+# Of one product, whose factors are laid for it; of products of few rows whose right factor was laid
+# before.
+of_one = PanelSpeed(lambda: _speed(*_ONE, _laid_for_one))
+of_repeated = PanelSpeed(lambda: _speed(*_REPEATED, _laid_before))
+
+
+def pays(rows: int, inner: int, columns: int) -> bool:
+    """Whether a product (rows, inner) · (inner, columns) of float32 on the CPU is faster so."""
+    if rows < ROWS or columns < max(COLUMNS, inner) or rows * inner * columns < LARGE:
+        return False
+    return of_one() >= _GAIN
+
+
+def pays_repeated(rows: int, inner: int, columns: int, times: int) -> bool:
+    """Whether so many products by one right factor are, which is laid for all of them."""
+    if rows > FEW_ROWS or inner * columns < NUMBERS or times < USES:
+        return False
+    return of_repeated() >= _GAIN
+
+
+def _fits() -> bool:
+    """Whether the tiles are for the registers that torch uses: it may be told to use narrower
+    ones."""
+    wide = tile_sizes().vectors > 1
+    return torch.backends.cpu.get_cpu_capability() == ("AVX512" if wide else "AVX2")
+
+
+def _laid_for_one(a: Tensor, b: Tensor) -> Callable[[], object]:
+    return partial(panel_product, a, b)
+
+
+def _laid_before(a: Tensor, b: Tensor) -> Callable[[], object]:
+    return partial(laid_product, a, b, lay_panels(b))
+
+
+def _speed(
+    sizes: tuple[int, int, int], times: int, lay: Callable[[Tensor, Tensor], Callable[[], object]]
+) -> float:
+    """How many times as fast as the faster one of torch's libraries ours is."""
+    rows, inner, columns = sizes
+    a, b = torch.rand(rows, inner), torch.rand(inner, columns)
+    clock = time.perf_counter if torch.get_num_threads() > 1 else time.thread_time
+    ways = [partial(torch.mm, a, b)]
+    if linear is not None:
+        ways.append(partial(linear, a, b.t(), None, "none", [], ""))
+    ours, found = lay(a, b), list[float]()
+    for way in ways:
+        mine, its = shortest(ours, way, clock, times)
+        found.append(its / mine)
+    return min(found)

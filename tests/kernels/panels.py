@@ -1,0 +1,43 @@
+"""Products by panels, for tests: of any size, whatever this processor's speed, and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from refluid.kernels import products
+from refluid.kernels.panels import choice, loops
+from refluid.runtime.recorded import simplify
+
+FLAG = "FLAGS_refluid_panel_products"
+
+
+def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Products of any size, and those by one matrix that repeat, are by panels.
+
+    Gives how often each loop is entered from now on.
+    """
+    for speed in (choice.of_one, choice.of_repeated):
+        monkeypatch.setattr(speed, "told", 9.0)
+    for name in ("LARGE", "ROWS", "COLUMNS", "NUMBERS"):
+        monkeypatch.setattr(choice, name, 1)
+    monkeypatch.setattr(choice, "USES", 2)
+    monkeypatch.setattr(products, "_MANY", 1)
+    monkeypatch.setattr(products, "_ENOUGH", 1)
+    monkeypatch.setattr(products, "_NUMBERS", 1)
+    monkeypatch.setattr(simplify, "_LARGE", 1)
+    entered: Counter[str] = Counter()
+    for name in ("multiply_left", "multiply_right"):
+        _count(monkeypatch, name, entered)
+    return entered
+
+
+def _count(monkeypatch: pytest.MonkeyPatch, name: str, entered: Counter[str]) -> None:
+    loop = getattr(loops, name)
+
+    def counted(*given: object) -> object:
+        entered[name] += 1
+        return loop(*given)
+
+    monkeypatch.setattr(loops, name, counted)

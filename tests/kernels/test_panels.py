@@ -1,0 +1,221 @@
+"""Products by panels are the products, of any sizes and however their factors lie."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+import torch
+from torch import Tensor
+
+from refluid.kernels import machine_code, products
+from refluid.kernels.compiled import CompiledLoop
+from refluid.kernels.panels import choice, loops, product, tiles
+from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
+from tests.kernels.panels import always_by_panels
+
+SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 23, 31, 32, 33, 48, 64)
+
+
+class Drawn:
+    """Factors and a bias of sizes and orders drawn at random; what isn't theirs is NaN."""
+
+    def __init__(self, seed: int) -> None:
+        self.draws = random.Random(seed)
+        torch.manual_seed(seed)
+        draw = self.draws
+        rows, columns = (draw.choice([*SIZES, draw.randint(1, 200)]) for _ in range(2))
+        inner = draw.choice([*SIZES, draw.randint(1, 300)])
+        if seed % 16 == 0:
+            inner = draw.randint(1000, 3500)
+        self.a = self._laid(torch.randn(rows, inner))
+        self.b = self._laid(torch.randn(inner, columns))
+        self.bias = torch.randn(columns) if draw.random() < 0.5 else None
+
+    def _laid(self, matrix: Tensor) -> Tensor:
+        if self.draws.random() < 0.5:
+            return self._laid_by_rows(matrix)
+        return self._laid_by_rows(matrix.t()).t()
+
+    def _laid_by_rows(self, matrix: Tensor) -> Tensor:
+        before, behind = (self.draws.choice([0, 0, 1, 3, 9]) for _ in range(2))
+        rows, columns = matrix.shape
+        whole = torch.full((rows + before, before + columns + behind), torch.nan)
+        part = whole[before:, before : before + columns]
+        return part.copy_(matrix)
+
+    def judge(self, found: Tensor) -> None:
+        a, b = self.a.double(), self.b.double()
+        wanted, scale = a @ b, a.abs() @ b.abs()
+        if self.bias is not None:
+            wanted, scale = wanted + self.bias, scale + self.bias.abs()
+        assert found.shape == wanted.shape
+        assert found.is_contiguous()
+        assert bool(((found - wanted).abs() <= 1e-6 * scale).all())
+
+
+@pytest.fixture(params=[1, 2, 3])
+def _threads(request: pytest.FixtureRequest) -> object:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("_threads")
+@pytest.mark.parametrize("group", range(8))
+def test_of_any_sizes(group: int) -> None:
+    for seed in range(48 * group, 48 * (group + 1)):
+        drawn = Drawn(seed)
+        drawn.judge(panel_product(drawn.a, drawn.b, drawn.bias))
+        drawn.judge(laid_product(drawn.a, drawn.b, lay_panels(drawn.b), drawn.bias))
+
+
+def test_in_parts_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "_LEFT", 500)
+    monkeypatch.setattr(product, "_DEPTH", 30)
+    for seed in range(100):
+        drawn = Drawn(seed)
+        drawn.judge(panel_product(drawn.a, drawn.b, drawn.bias))
+
+
+@pytest.mark.slow
+def test_tiles_of_the_other_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that this processor has no registers for are right, too, if slow."""
+    own = tiles.tile_sizes()
+    other = tiles.TileSizes(1, (6, 4)) if own.vectors == 2 else tiles.TileSizes(2, (12, 8))
+    for module in (tiles, product):
+        monkeypatch.setattr(module, "tile_sizes", lambda: other)
+    monkeypatch.setattr(machine_code, "kept_entry", lambda *_: None)
+    for name in ("lay_panels", "multiply_left", "multiply_right"):
+        monkeypatch.setattr(loops, name, CompiledLoop(getattr(loops, name).function))
+    product._kind.cache_clear()
+    try:
+        for seed in range(200):
+            drawn = Drawn(seed)
+            drawn.judge(panel_product(drawn.a, drawn.b, drawn.bias))
+            drawn.judge(laid_product(drawn.a, drawn.b, lay_panels(drawn.b), drawn.bias))
+    finally:
+        product._kind.cache_clear()
+
+
+def test_not_finite_numbers_stay_in_their_rows_and_columns() -> None:
+    a, b = torch.ones(20, 40), torch.ones(40, 50)
+    a[3, 7], b[9, 11] = torch.inf, torch.nan
+    for found in (panel_product(a, b), laid_product(a, b, lay_panels(b))):
+        torch.testing.assert_close(found, a @ b, equal_nan=True)
+
+
+def test_a_row_is_the_same_whatever_comes_with_it() -> None:
+    torch.manual_seed(0)
+    a, b = torch.randn(70, 300), torch.randn(300, 90)
+    whole, panels = panel_product(a, b), lay_panels(b)
+    for rows in (1, 5, 6, 33):
+        assert torch.equal(panel_product(a[:rows], b), whole[:rows])
+        assert torch.equal(laid_product(a[:rows], b, panels), whole[:rows])
+
+
+def test_threads_that_multiply_at_once() -> None:
+    torch.manual_seed(0)
+    given = [(torch.randn(40, 700), torch.randn(700, 300)) for _ in range(4)]
+    wanted = [panel_product(a, b) for a, b in given]
+    found: dict[int, bool] = {}
+
+    def multiply(number: int) -> None:
+        a, b = given[number]
+        same = (torch.equal(panel_product(a, b), wanted[number]) for _ in range(20))
+        found[number] = all(same)
+
+    threads = [threading.Thread(target=multiply, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == dict.fromkeys(range(4), True)
+
+
+# -- which products are -----------------------------------------------------------
+
+
+def test_what_is_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for told, taken in ((0.0, False), (1.0, False), (1.5, True)):
+        monkeypatch.setattr(choice.of_one, "told", told)
+        monkeypatch.setattr(choice.of_repeated, "told", told)
+        assert choice.pays(700, 650, 2600) is taken
+        assert choice.pays_repeated(20, 650, 2600, 35) is taken
+    assert not choice.pays(700, 2600, 650)  # narrow
+    assert not choice.pays(63, 2600, 2600)
+    assert not choice.pays(64, 512, 1024)  # small
+    assert not choice.pays_repeated(65, 650, 2600, 35)
+    assert not choice.pays_repeated(20, 650, 2600, 5)
+    assert not choice.pays_repeated(20, 65, 2000, 35)
+
+
+def test_it_is_found_out_by_trying_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    speed = choice.PanelSpeed(lambda: asked.append(1) or 2.0)
+    monkeypatch.setattr(choice, "_fits", lambda: True)
+    assert speed() == speed() == 2.0
+    assert asked == [1]
+
+
+def test_speeds_are_those_of_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "shortest", lambda ours, its, *_: (_run(ours), 3 * _run(its)))
+    small = (7, 20, 33)
+    assert choice._speed(small, 1, choice._laid_for_one) == 3.0
+    assert choice._speed(small, 1, choice._laid_before) == 3.0
+
+
+def _run(way: object) -> float:
+    assert callable(way)
+    assert way().shape == (7, 33)
+    return 1.0
+
+
+@pytest.mark.parametrize(("wide", "capability"), [(True, "AVX2"), (False, "AVX512")])
+def test_nothing_is_where_torch_uses_other_registers(
+    wide: bool, capability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "tile_sizes", lambda: tiles.TileSizes(2 if wide else 1, (6, 4)))
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert choice.PanelSpeed(lambda: 2.0)() == 0.0
+
+
+def test_products_are_by_panels_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered = always_by_panels(monkeypatch)
+    torch.manual_seed(0)
+    a, b, bias = torch.randn(30, 20), torch.randn(20, 40), torch.randn(40)
+    near = {"rtol": 1e-5, "atol": 1e-5}
+    torch.testing.assert_close(products.product(a, b), a @ b, **near)
+    found = products.affine(bias, a, b, "tanh")
+    torch.testing.assert_close(found, torch.tanh(a @ b + bias), **near)
+    out = torch.ones(30, 40)
+    products.add_product_(out, a, b)
+    torch.testing.assert_close(out, 1 + a @ b, **near)
+    products.product_into(out, a, b)
+    torch.testing.assert_close(out, a @ b, **near)
+    assert entered == {"multiply_left": 4}
+    into = products.repeated(b, 30, 2)
+    for rows in (30, 7):
+        into(out[:rows], a[:rows])
+        torch.testing.assert_close(out[:rows], a[:rows] @ b, **near)
+    assert entered == {"multiply_left": 4, "multiply_right": 2}
+
+
+@pytest.mark.parametrize("change", ["flag", "double", "gradient", "strides", "watched"])
+def test_other_products_are_torchs(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered = always_by_panels(monkeypatch)
+    a, b = torch.randn(30, 20), torch.randn(20, 40)
+    if change == "flag":
+        monkeypatch.setattr(products.limits, "panels", False)
+    elif change == "double":
+        a, b = a.double(), b.double()
+    elif change == "gradient":
+        b.requires_grad_()
+    elif change == "strides":
+        a = torch.randn(30, 40)[:, ::2]
+    else:
+        monkeypatch.setattr(products, "is_watched", lambda: True)
+    torch.testing.assert_close(products.product(a, b), a @ b)
+    assert not entered
