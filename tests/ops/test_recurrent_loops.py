@@ -108,7 +108,11 @@ def close(found: list[Any], wanted: list[Any]) -> None:
     for one, other in zip(found, wanted, strict=True):
         assert (one is None) == (other is None)
         if one is not None:
-            torch.testing.assert_close(one, other.float(), rtol=2e-5, atol=2e-5)
+            # Sums of terms that cancel are rounded as the largest are, which unbounded activations
+            # make as large as 150: either way is then that far from double precision.
+            size = float(other.abs().max()) if other.numel() else 0.0
+            atol = max(2e-5, 2e-6 * size)
+            torch.testing.assert_close(one, other.float(), rtol=2e-5, atol=atol)
 
 
 @pytest.mark.parametrize("unit", UNITS)

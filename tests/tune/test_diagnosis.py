@@ -151,10 +151,11 @@ def test_kernels_and_layouts_are_tried_where_there_are_several() -> None:
     assert {
         "FLAGS_refluid_native_kernels = conv2d", "FLAGS_refluid_native_kernels = mul",
         "FLAGS_refluid_onednn_from = 262144", "FLAGS_refluid_channels_last = never",
+        "FLAGS_refluid_panel_products = False",
     } <= found  # fmt: skip
     narrow = keys(seen(kernels=replace(use, laid=False, multiplies=False, chosen=["conv2d"])))
     assert "FLAGS_refluid_channels_last = always" in narrow
-    assert not any("onednn_from" in one or "= mul" in one for one in narrow)
+    assert not any("onednn_from" in one or "= mul" in one or "panel" in one for one in narrow)
     assert not any("native" in one or "channels" in one for one in keys(WELL_SEEN))
     assert "FLAGS_refluid_record_after = 0" in keys(seen(varied=True, small=SMALL, between=5.0))
     assert not any("record_after" in one for one in keys(WELL_SEEN))

@@ -10,6 +10,7 @@ from functools import cache, partial
 import torch
 
 from refluid.kernels.onednn import linear
+from refluid.kernels.parts import part
 
 # The products that are compared, of few rows and of many: rows, inner size and columns; and how
 # often by each kernel. MKL's threads gain little where there are few rows. Short products and many
@@ -21,6 +22,8 @@ _FEW_ROWS, _PRODUCTS, _TIMES = 32, ((24, 512, 1024), (256, 384, 384)), 32
 # does, and with 256 bits between 1 and 1.2 times as long.
 CLEARLY, SLIGHTLY = 1.4, 1.07
 _SIZE = 256
+# Whether it has registers of 512 bits, whatever torch is told to use.
+has_512_bits: Callable[[], bool] = part("torch.cpu._is_avx512_supported", bool)
 _lock = threading.Lock()
 _speeds: tuple[float, float] | None = None
 

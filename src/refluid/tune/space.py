@@ -142,6 +142,8 @@ SPACE: tuple[TunableKnob, ...] = (
         _ROUNDING, joined=worth.join),
     _knob(_FLAG, "FLAGS_refluid_onednn_from", worth.onednn_from, (_KERNELS, _SMALL), 0.05,
         _ROUNDING),
+    _knob(_FLAG, "FLAGS_refluid_panel_products", worth.without_panels, (_KERNELS,), 0.03,
+        _ROUNDING),
     _knob(_FLAG, "FLAGS_refluid_channels_last", worth.layouts, (_KERNELS, _SMALL), 0.05,
         _ROUNDING),
     _knob(_BUILD, "enable_inplace", worth.in_programs(False), (_KERNELS,), 0.02),

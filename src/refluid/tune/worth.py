@@ -114,6 +114,12 @@ def onednn_from(now: Situation) -> Sequence[int]:
     return [one for one in sizes if one != said]
 
 
+def without_panels(now: Situation) -> Sequence[bool]:
+    """torch's products instead of refluid's own, where there are some that might be either's."""
+    said = now.seen.flags.get("FLAGS_refluid_panel_products", True)
+    return [False] if said and now.seen.profile.kernels.multiplies else []
+
+
 def layouts(now: Situation) -> Sequence[str]:
     """The other one than that by which filters lie."""
     kernels = now.seen.profile.kernels

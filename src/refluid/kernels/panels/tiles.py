@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from refluid.kernels.panels.laying import floats, of_numbers
-from refluid.kernels.parts import part
+from refluid.kernels.processor import has_512_bits
 from refluid.kernels.vectors import LANES
 
 
@@ -25,8 +25,7 @@ class TileSizes(NamedTuple):
 @cache
 def tile_sizes() -> TileSizes:
     """Those for 16 registers of 256 bits, or for 32 of 512 bits where the processor has them."""
-    wide = part("torch.cpu._is_avx512_supported", bool)()
-    return TileSizes(2, (12, 8)) if wide else TileSizes(1, (6, 4))
+    return TileSizes(2, (12, 8)) if has_512_bits() else TileSizes(1, (6, 4))
 
 
 class _Tile:
