@@ -148,6 +148,7 @@ def test_what_is_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not choice.pays(63, 2600, 2600)
     assert not choice.pays(64, 512, 1024)  # small
     assert not choice.pays_repeated(65, 650, 2600, 35)
+    assert not choice.pays_repeated(1, 650, 2600, 35)
     assert not choice.pays_repeated(20, 650, 2600, 5)
     assert not choice.pays_repeated(20, 65, 2000, 35)
 

@@ -18,8 +18,8 @@ from refluid.kernels.processor import apart, shortest
 # Multiplications, rows and columns from which a product may be by panels. Those of fewer columns
 # than the inner size gain nothing: laying the left factor takes as long as what is gained.
 LARGE, ROWS, COLUMNS = 2**28, 64, 512
-# Products of up to so many rows take a right factor that was laid before, of so many numbers, where
-# that serves so many of them.
+# Products of two to so many rows take a right factor that was laid before, of so many numbers,
+# where that serves so many of them. Of one row torch's are faster: a tile has four at least.
 FEW_ROWS, NUMBERS, USES = 64, 2**17, 6
 # What is measured, rows, inner size and columns, and how often; and from which speed on panels are
 # taken: what they gain is more where others use the processor's caches, too.
@@ -65,7 +65,7 @@ def pays(rows: int, inner: int, columns: int) -> bool:
 
 def pays_repeated(rows: int, inner: int, columns: int, times: int) -> bool:
     """Whether so many products by one right factor are, which is laid for all of them."""
-    if rows > FEW_ROWS or inner * columns < NUMBERS or times < USES:
+    if not 1 < rows <= FEW_ROWS or inner * columns < NUMBERS or times < USES:
         return False
     return of_repeated() >= _GAIN
 
