@@ -7,7 +7,7 @@ loss@GRAD = fill_constant(1)      ->  fill_constant(1 / replicas)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -19,6 +19,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.passes.chosen_gradients import exchange_chosen
+from refluid.passes.handing_on import handings_on, is_update
 from refluid.passes.protocol import Report
 
 _BACKWARD, _OPTIMIZE, _LOSS = OpRole.BACKWARD, OpRole.OPTIMIZE, OpRole.LOSS
@@ -178,32 +179,42 @@ def insert_exchange(block: Block, position: int, names: list[str]) -> None:
 def updates(program: Program) -> Iterator[Operator]:
     """The operators that update a parameter, wherever they are."""
     for block in program.blocks:
-        yield from (op for op in block.ops if "Param" in op.inputs and op.role & _OPTIMIZE)
+        yield from (op for op in block.ops if is_update(op))
 
 
 def _keep_own_updates(block: Block, parallel: Parallel) -> None:
     """Leaves out the updates of parameters that other replicas own, and waits for theirs."""
     owners, rank = balance(block, parallel.replicas), parallel.rank
-    written: dict[int, dict[str, None]] = {}
+    handed = handings_on(block)
     for op in list(updates(block.program)):
-        owner = owners.get(op.input("Param")[0], rank)
-        written.setdefault(owner, {}).update(dict.fromkeys(op.output_arg_names))
-        if owner != rank:
+        if owners.get(op.input("Param")[0], rank) != rank:
             op.block._remove_op(op.idx)
     role = {ROLE: _OPTIMIZE}
     if not parallel.broadcasts:
         block.insert_op(len(block.ops), type="replica_barrier", inputs={}, outputs={}, attrs=role)
         return
-    for owner, names in sorted(written.items()):
-        together = [list(names)] if parallel.fuse_broadcasts else [[name] for name in names]
-        for some in together:
-            block.insert_op(
-                len(block.ops),
-                type="replica_broadcast",
-                inputs={"X": some},
-                outputs={"Out": some},
-                attrs={"root": owner, **role},
-            )
+    for one in handed:
+        for owner, names in _written(one.made, owners, rank):
+            together = [names] if parallel.fuse_broadcasts else [[name] for name in names]
+            for some in together:
+                block.insert_op(
+                    one.position(block),
+                    type="replica_broadcast",
+                    inputs={"X": some},
+                    outputs={"Out": some},
+                    attrs={"root": owner, **role},
+                )
+
+
+def _written(
+    made: Sequence[Operator], owners: Mapping[str, int], rank: int
+) -> list[tuple[int, list[str]]]:
+    """(owner, what its updates write), by owner."""
+    written: dict[int, dict[str, None]] = {}
+    for op in made:
+        owner = owners.get(op.input("Param")[0], rank)
+        written.setdefault(owner, {}).update(dict.fromkeys(op.output_arg_names))
+    return [(owner, list(names)) for owner, names in sorted(written.items())]
 
 
 def balance(block: Block, replicas: int) -> dict[str, int]:
