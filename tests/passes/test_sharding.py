@@ -121,3 +121,19 @@ def test_anchors_begin_segments() -> None:
 def test_everyone_has_about_as_much() -> None:
     main, _ = trained()
     assert sorted(balance(main.global_block(), SIZE).values()) == [0, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_parameters_are_sent_before_others_use_them(stage: int) -> None:
+    main, loss = trained()
+    with fluid.program_guard(main):
+        shared = main.global_block().var("shared")
+        fluid.layers.scale(shared, 2.0)
+        fluid.optimizer.SGD(0.1).apply_gradients([(shared, main.global_block().var("shared@GRAD"))])
+    for program in programs(main, loss, stage=stage):
+        ops = program.global_block().ops
+        (reader,) = (op.idx for op in ops if op.type == "scale" and op.attr("scale") == 2.0)
+        first, last = (op for op in ops if op.type == "shard_spread")
+        assert first.idx == reader - 1
+        assert last.input("X") == ["shared"]
+        assert last is ops[-1]

@@ -7,10 +7,11 @@ loss@GRAD = fill_constant(1)      ->  fill_constant(1 / replicas)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from refluid.analysis.uses import names_read
 from refluid.core.dtypes import VarType, to_numpy
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
@@ -19,6 +20,7 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.passes.chosen_gradients import exchange_chosen
+from refluid.passes.handing_on import handings_on, is_update
 from refluid.passes.protocol import Report
 
 _BACKWARD, _OPTIMIZE, _LOSS = OpRole.BACKWARD, OpRole.OPTIMIZE, OpRole.LOSS
@@ -94,32 +96,32 @@ def gradient_block(program: Program) -> Block:
 
 
 def parameter_gradients(block: Block) -> list[tuple[str, str]]:
-    """(parameter, gradient) as the backward operators name them."""
-    pairs: dict[str, str] = {}
+    """(parameter, gradient) as the backward operators name them: a parameter's of each loss."""
+    pairs: dict[tuple[str, str], None] = {}
     for op in block.ops:
         if op.role & _BACKWARD:
-            pairs |= op.role_pairs
-    return list(pairs.items())
+            pairs |= dict.fromkeys(op.role_pairs)
+    return list(pairs)
 
 
 def scale_loss(block: Block, parallel: Parallel) -> None:
-    op = _loss_gradient(block, f"{parallel.loss}{GRAD}")
-    if op is None:
-        return
+    """Of every loss that a program minimizes; what is fed stands for that of `loss` alone."""
+    starts = _loss_gradients(block, f"{parallel.loss}{GRAD}")
     if parallel.scale == GradientScaleStrategy.Customized:
-        (name,) = op.output("Out")
-        block._remove_op(op.idx)
-        block.vars[name].need_check_feed = False
+        for op in starts[:1]:
+            (name,) = op.output("Out")
+            block._remove_op(op.idx)
+            block.vars[name].need_check_feed = False
     elif parallel.scale == GradientScaleStrategy.CoeffNumDevice:
-        op._set_attr("value", float(op.attr("value")) / parallel.replicas)
+        for op in starts:
+            op._set_attr("value", float(op.attr("value")) / parallel.replicas)
 
 
-def _loss_gradient(block: Block, name: str) -> Operator | None:
-    """What starts the backward pass: of the loss, or (with loss scaling) of the scaled loss."""
+def _loss_gradients(block: Block, name: str) -> list[Operator]:
+    """What starts backward passes: of the loss, then of others, or of a scaled loss."""
     starts = [op for op in block.ops if op.role == _BACKWARD | _LOSS]
     named = [op for op in starts if name in op.output_arg_names]
-    filled = [op for op in starts if op.type == "fill_constant"]
-    return next(iter(named + filled), None)
+    return named + [op for op in starts if op.type == "fill_constant" and op not in named]
 
 
 def ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, str]]:
@@ -135,8 +137,12 @@ def ready_positions(block: Block, gradients: Sequence[str]) -> list[tuple[int, s
 def buckets(
     block: Block, ready: Sequence[tuple[int, str]], parallel: Parallel
 ) -> list[tuple[int, list[str]]]:
-    """(position after which to exchange, gradients): of one type, until they fill a bucket."""
+    """(position after which to exchange, gradients): of one type, until they fill a bucket.
+
+    None waits for others that are ready only after something uses it, as an optimizer before them.
+    """
     limit, count = parallel.bucket_bytes, parallel.bucket_count or len(ready)
+    due = _first_uses(block, {name: position for position, name in ready})
     groups: list[tuple[int, list[str]]] = []
     # By element type the number of the bucket that isn't full yet, and its bytes.
     begun: dict[VarType, tuple[int, int]] = {}
@@ -144,6 +150,8 @@ def buckets(
         var = block.vars[name]
         size = bytes_of(var)
         number, filled = begun.pop(var.dtype, (-1, 0)) if size else (-1, 0)
+        if number >= 0 and min(due[one] for one in groups[number][1]) <= position:
+            number, filled = -1, 0
         if number < 0:
             number = len(groups)
             groups.append((position, []))
@@ -153,6 +161,16 @@ def buckets(
         if size and filled < limit and len(names) < count:
             begun[var.dtype] = number, filled
     return groups
+
+
+def _first_uses(block: Block, ready: Mapping[str, int]) -> dict[str, int]:
+    """Where each gradient is read first, once it is ready."""
+    found = dict.fromkeys(ready, len(block.ops))
+    for position, op in reversed(list(enumerate(block.ops))):
+        for name in names_read(op):
+            if ready.get(name, position) < position:
+                found[name] = position
+    return found
 
 
 def bytes_of(var: Variable) -> int:
@@ -178,32 +196,42 @@ def insert_exchange(block: Block, position: int, names: list[str]) -> None:
 def updates(program: Program) -> Iterator[Operator]:
     """The operators that update a parameter, wherever they are."""
     for block in program.blocks:
-        yield from (op for op in block.ops if "Param" in op.inputs and op.role & _OPTIMIZE)
+        yield from (op for op in block.ops if is_update(op))
 
 
 def _keep_own_updates(block: Block, parallel: Parallel) -> None:
     """Leaves out the updates of parameters that other replicas own, and waits for theirs."""
     owners, rank = balance(block, parallel.replicas), parallel.rank
-    written: dict[int, dict[str, None]] = {}
+    handed = handings_on(block)
     for op in list(updates(block.program)):
-        owner = owners.get(op.input("Param")[0], rank)
-        written.setdefault(owner, {}).update(dict.fromkeys(op.output_arg_names))
-        if owner != rank:
+        if owners.get(op.input("Param")[0], rank) != rank:
             op.block._remove_op(op.idx)
     role = {ROLE: _OPTIMIZE}
     if not parallel.broadcasts:
         block.insert_op(len(block.ops), type="replica_barrier", inputs={}, outputs={}, attrs=role)
         return
-    for owner, names in sorted(written.items()):
-        together = [list(names)] if parallel.fuse_broadcasts else [[name] for name in names]
-        for some in together:
-            block.insert_op(
-                len(block.ops),
-                type="replica_broadcast",
-                inputs={"X": some},
-                outputs={"Out": some},
-                attrs={"root": owner, **role},
-            )
+    for one in handed:
+        for owner, names in _written(one.made, owners, rank):
+            together = [names] if parallel.fuse_broadcasts else [[name] for name in names]
+            for some in together:
+                block.insert_op(
+                    one.position(block),
+                    type="replica_broadcast",
+                    inputs={"X": some},
+                    outputs={"Out": some},
+                    attrs={"root": owner, **role},
+                )
+
+
+def _written(
+    made: Sequence[Operator], owners: Mapping[str, int], rank: int
+) -> list[tuple[int, list[str]]]:
+    """(owner, what its updates write), by owner."""
+    written: dict[int, dict[str, None]] = {}
+    for op in made:
+        owner = owners.get(op.input("Param")[0], rank)
+        written.setdefault(owner, {}).update(dict.fromkeys(op.output_arg_names))
+    return [(owner, list(names)) for owner, names in sorted(written.items())]
 
 
 def balance(block: Block, replicas: int) -> dict[str, int]:

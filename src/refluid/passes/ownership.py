@@ -13,6 +13,7 @@ from refluid.ir.program import Program
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import balance, gradient_block, updates
+from refluid.passes.handing_on import is_update
 
 
 def owners_of(program: Program, shares: int) -> dict[str, int]:
@@ -100,11 +101,6 @@ def _needed(
                 return None
             found |= one
     return frozenset(found)
-
-
-def is_update(op: Operator) -> bool:
-    """Whether it updates a parameter."""
-    return "Param" in op.inputs and bool(op.role & OpRole.OPTIMIZE)
 
 
 def mixes_gradients(

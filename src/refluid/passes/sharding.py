@@ -34,6 +34,7 @@ from refluid.passes.data_parallel import (
     ready_positions,
     scale_loss,
 )
+from refluid.passes.handing_on import HandingOn, handings_on
 from refluid.passes.ownership import mixes_gradients, needed_by, owners_of
 from refluid.passes.sharded_parameters import SegmentCut, gather_parameters
 
@@ -89,9 +90,11 @@ def shard(program: Program, sharding: Sharding) -> Shards:
     if sharding.stage >= 3:
         segments = SegmentCut(sharding.segment_bytes, sharding.anchors)
         gather_parameters(program, owners, sharding.share, segments, needed)
+    handed = handings_on(block, apart=needed)
     _leave_to_others(program, state, sharding.share, needed)
     if sharding.stage < 3:
-        _spread(block, owners)
+        for one in handed:
+            _spread(block, one, owners)
     return Shards(changed=True, gradients=len(ready), exchanges=len(groups), at_owners=at_owners)
 
 
@@ -102,12 +105,13 @@ def _reduce(block: Block, position: int, names: list[str], owners: list[int], sh
     apply("shard_reduce", {"X": given}, {"Out": own}, attrs, block=block, index=position)
 
 
-def _spread(block: Block, owners: dict[str, int]) -> None:
+def _spread(block: Block, handed: HandingOn, owners: dict[str, int]) -> None:
     """Sends updated parameters to those who don't own them."""
-    names = sorted(owners)
+    names = sorted({op.input("Param")[0] for op in handed.made} & set(owners))
     params = [block.var_recursive(name) for name in names]
     attrs = {"owners": [owners[name] for name in names], ROLE: OpRole.OPTIMIZE}
-    apply("shard_spread", {"X": params}, {"Out": params}, attrs, block=block)
+    at = handed.position(block)
+    apply("shard_spread", {"X": params}, {"Out": params}, attrs, block=block, index=at)
 
 
 def _leave_to_others(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 from torch import Tensor
@@ -53,5 +54,7 @@ def print_tensor(
     }
     lines = [message] if message else []
     lines += [f"  - {name}: {value}" for name, value in facts.items() if value is not None]
-    print("\n".join(lines), flush=True)
+    # One write: replicas print from threads of their own, at the same time.
+    sys.stdout.write("\n".join([*lines, ""]))
+    sys.stdout.flush()
     return In
