@@ -104,3 +104,27 @@ def test_parameters_that_are_not_averaged() -> None:
         fluid.layers.fc(fluid.data("x", [-1, 3]), 2, param_attr=attr)
         average = opt.ModelAverage(0.5)
     assert [param.name for param, _ in average.params_grads] == ["fc_0.b_0"]
+
+
+def test_moving_averages_of_a_checkpoint_in_a_program_that_only_infers(tmp_path: Any) -> None:
+    folder = str(tmp_path)
+
+    def make(loss: Any) -> Any:
+        ema = opt.ExponentialMovingAverage(0.3)
+        ema.update()
+        return fluid.default_main_program()
+
+    history, trained, exe, scope = run(make, 4)
+    with fluid.scope_guard(scope):
+        fluid.io.save_persistables(exe, folder, trained)
+    main, startup, fresh = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        build({})
+        ema = opt.ExponentialMovingAverage(0.3)
+    kept = [var for var in startup.list_vars() if var.persistable]
+    with fluid.scope_guard(fresh):
+        exe.run(startup)
+        fluid.io.load_vars(exe, folder, startup, vars=kept)
+        with ema.apply(exe):
+            same(held(fresh), _moving([0.3] * 4, history))
+        same(held(fresh), history[-1])

@@ -166,6 +166,28 @@ def test_what_is_fed_is_not_fetched_empty(net) -> None:
         exe.run(main, batch(), ["missing"])
 
 
+@pytest.mark.parametrize("ragged", [False, True])
+def test_what_another_program_left_in_the_scope_is_fetched_by_name(net, ragged: bool) -> None:
+    """As scripts do that look at averages of parameters while they run the test program."""
+    _, startup, _, _ = net
+    exe = fluid.Executor()
+    exe.run(startup)
+    other = fluid.Program()
+    with fluid.program_guard(other):
+        fed = fluid.data("fed", [None, 2], lod_level=int(ragged))
+        fluid.layers.relu(fed)
+    given = {"fed": np.ones((1, 2), "float32")}
+    if ragged:
+        given["fed"] = fluid.create_lod_tensor(given["fed"], [[1]], fluid.CPUPlace())
+    held = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
+    for times in (1, 2):
+        (weight,) = exe.run(other, given, ["fc_0.w_0"])
+        np.testing.assert_array_equal(weight, held * times)
+        fluid.global_scope().find_var("fc_0.w_0").get_tensor().set(held * 2, fluid.CPUPlace())
+    with pytest.raises(core.EnforceNotMet, match=r"fetch 'fc_9.w_0'.*in the scope"):
+        exe.run(other, given, ["fc_9.w_0"])
+
+
 def test_without_startup(net) -> None:
     main, _, loss, _ = net
     with pytest.raises(core.EnforceNotMet, match=r"fc_0.w_0 has not been initialized.*startup"):

@@ -50,3 +50,14 @@ def test_a_unit_derived_from_fluids() -> None:
         Leaky("leaky", 4, param_attr=fluid.ParamAttr(name="own_w"))(x, h)
         names = [one.name for one in fluid.default_main_program().all_parameters()]
     assert names == ["own_w", "leaky/Leaky_0.b_0"]
+
+
+def test_gru_unit_of_dygraph_ignores_its_origin_mode() -> None:
+    ones = fluid.initializer.Constant(1.0)
+    with fluid.dygraph.guard():
+        x, h = (fluid.dygraph.to_variable(np.ones((2, n), "float32")) for n in (3, 1))
+        attrs = {"param_attr": ones, "bias_attr": ones, "origin_mode": True}
+        unit = fluid.dygraph.GRUUnit(3, activation="relu", gate_activation="relu", **attrs)
+        hidden, reset, gates = unit(x, h)
+    assert (hidden.numpy() == 13).all()  # (1 - 3) * 1 + 3 * 5
+    assert (reset.numpy() == 3).all() and (gates.numpy() == [3, 3, 5]).all()

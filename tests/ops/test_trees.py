@@ -63,6 +63,22 @@ def test_tree_conv_takes_a_batch_of_trees() -> None:
     assert not found[0, 1:].any()
 
 
+def test_a_node_that_is_met_again_counts_once() -> None:
+    nodes, weights = RANDOM.standard_normal((1, 4, 3)), RANDOM.standard_normal((3, 3, 4, 2))
+    inputs = {"NodesVector": nodes, "EdgeSet": np.ones((1, 3, 2), "int32"), "Filter": weights}
+    alone = np.einsum("bnf,foc->bnoc", nodes, weights[:, 2])
+    for depth in (2, 3):
+        found = run_op("tree_conv", inputs, {"max_depth": depth})["Out"]
+        np.testing.assert_allclose(found, alone, atol=1e-12)
+    ring = np.array([[[1, 2], [2, 3], [3, 1]]], "int32")
+    weights[:, :2] = 0
+    inputs |= {"EdgeSet": ring, "Filter": weights}
+    found = run_op("tree_conv", inputs, {"max_depth": 6})["Out"]
+    shares = np.array([[6, 5, 4], [4, 6, 5], [5, 4, 6]]) / 6
+    wanted = np.einsum("uv,bvf,foc->buoc", shares, nodes[:, :3], weights[:, 2])
+    np.testing.assert_allclose(found[:, :3], wanted, atol=1e-12)
+
+
 # item, layer, parent, children; nodes 3 to 6 are leaves, 0 is no node.
 TREE = np.array(
     [

@@ -16,16 +16,22 @@ __all__ = ["UniqueNameGenerator", "generate", "guard", "switch"]
 data_loader_unique_name_generator = UniqueNameGenerator()
 # Outside of dygraph all keys count.
 generate_with_ignorable_key = generate
+_checker: Any = None
 
 
 def switch(
-    new_generator: UniqueNameGenerator | None = None, new_para_name_checker: Any = None
-) -> UniqueNameGenerator:
-    """Replaces the current generator, by a fresh one when none is given; returns the former.
+    new_generator: UniqueNameGenerator | tuple[UniqueNameGenerator, Any] | None = None,
+    new_para_name_checker: Any = None,
+) -> tuple[UniqueNameGenerator, Any]:
+    """Replaces the generator of names, by a fresh one when none is given; gives both former ones.
 
-    `new_para_name_checker` belongs to dygraph and has no effect here.
+    The pair may be given back as it is. Checkers of parameters' names do nothing here.
     """
-    return names.switch(new_generator)
+    global _checker
+    if isinstance(new_generator, tuple):
+        new_generator, new_para_name_checker = new_generator
+    former, _checker = _checker, new_para_name_checker
+    return names.switch(new_generator), former
 
 
 def __getattr__(name: str) -> Any:

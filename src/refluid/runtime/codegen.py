@@ -31,6 +31,7 @@ from refluid.runtime.instrument import WATCH, Watch
 from refluid.runtime.kernels import KernelChoice
 from refluid.runtime.lods import Lods, has_lod
 from refluid.runtime.memory import Garbage
+from refluid.runtime.messages import not_to_fetch
 from refluid.runtime.operators import write_operators
 from refluid.runtime.order import check_order
 from refluid.runtime.request import UNWATCHED, Request
@@ -143,8 +144,12 @@ def _write_prologue(writer: Writing, ops: Sequence[Operator]) -> set[str]:
             load(key, needed=False, conditional=op.type in CONTROL)
         written |= writes(op)
     for name in request.fetches:
+        key = key_of(block, name)
         if variables.is_state(block, name):
-            load(key_of(block, name), needed=True)
+            load(key, needed=True)
+        elif name not in variables.home(key).vars and key not in written | variables.fed:
+            _load_of_others(writer, key)
+            required.add(name)
     for key in sorted(missing):
         add(Bind(variables.named(key), None))
     for index, name in enumerate(request.feeds):
@@ -176,6 +181,16 @@ def _load(writer: Writing, key: Key, *, needed: bool, conditional: bool) -> bool
     return needed and home.vars[name].type != VarType.RAW
 
 
+def _load_of_others(writer: Writing, key: Key) -> None:
+    """Loads what the program doesn't declare and another one left in the scope."""
+    variables, add = writer.variables, writer.source.add
+    cell = variables.cell(key)
+    add(Load(variables.named(key), cell))
+    if writer.lods.ragged:
+        writer.lods.names[key] = level = writer.lods.new()
+        add(Bind(level, Formula("{}({}.lod)", (AS_LEVELS, cell))))
+
+
 def _write_epilogue(writer: Writing) -> None:
     block, request, names = writer.request.block, writer.request, writer.variables.names
     fetches = [key_of(block, name) for name in request.fetches]
@@ -195,12 +210,8 @@ def _write_epilogue(writer: Writing) -> None:
 
 
 def _bind_nothing(writer: Writing, key: Key) -> None:
-    """What is declared and nothing computes is empty; EnforceNotMet for what is not declared."""
-    declared = writer.variables.home(key).vars.get(key[1])
-    if declared is None or declared.is_data or declared.persistable:
-        raise EnforceNotMet(
-            f"Cannot fetch {key[1]!r}: it cannot be found in the program, or nothing in "
-            "the program computes it. Fetch a variable of the program that is being run."
-        )
+    """What nothing computes is empty; EnforceNotMet for what would be fed."""
+    if writer.variables.home(key).vars[key[1]].is_data:
+        raise EnforceNotMet(not_to_fetch(key[1]))
     tell_once(f"nothing in the program computes {key[1]!r}, which is fetched: it is empty")
     writer.source.add(Bind(writer.variables.named(key), None))

@@ -67,3 +67,11 @@ def not_in_scope(name: str) -> str:
         f"The Input variable {name} has not been initialized. You may need to confirm if you put "
         f"exe.run(startup_program) after optimizer.minimize function.{ownership_hint()}"
     )
+
+
+def not_to_fetch(name: str) -> str:
+    """What is fetched and nobody has."""
+    return (
+        f"Cannot fetch {name!r}: it cannot be found in the program or in the scope, or nothing in "
+        "the program computes it. Fetch a variable of the program that is being run."
+    )

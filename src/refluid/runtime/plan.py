@@ -22,7 +22,7 @@ from refluid.runtime.code import Code, PausedRun
 from refluid.runtime.codegen import write_plan
 from refluid.runtime.layout import laying
 from refluid.runtime.memory import EAGER
-from refluid.runtime.messages import not_in_scope
+from refluid.runtime.messages import not_in_scope, not_to_fetch
 from refluid.runtime.recorded.tiers import Tiers
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.steps import Pause
@@ -102,9 +102,14 @@ class Plan:
             return code
         for cell in bound.required:
             if cell.value is None:
-                raise EnforceNotMet(not_in_scope(cell.name))
+                raise EnforceNotMet(self._lacks(cell.name))
         self._hold(bound.laid)
         return self.code if tiers is None else tiers.choose(feeds, bound.cells)
+
+    def _lacks(self, name: str) -> str:
+        fetched = name in self.request.fetches
+        known = self.request.block.find_var_recursive(name) is not None
+        return not_to_fetch(name) if fetched and not known else not_in_scope(name)
 
     def _step(
         self, code: Code, bound: Bound, feeds: Sequence[Tensor], levels: Sequence[Levels]

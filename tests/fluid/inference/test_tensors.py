@@ -37,8 +37,36 @@ def test_data_shape_and_type_can_be_set() -> None:
     tensor.data = PaddleBuf(np.arange(6, dtype="int64"))
     tensor.shape = [2, 3]
     np.testing.assert_array_equal(tensor.as_ndarray(), [[0, 1, 2], [3, 4, 5]])
+    tensor.shape = [7]
     with pytest.raises(EnforceNotMet, match="6 numbers"):
-        tensor.shape = [7]
+        tensor.as_ndarray()
+
+
+def test_data_comes_after_shape_and_type() -> None:
+    tensor = PaddleTensor()
+    assert tensor.shape == []
+    tensor.shape = (2, 2)
+    tensor.dtype = PaddleDType.INT64
+    assert tensor.shape == [2, 2] and tensor.dtype == PaddleDType.INT64
+    tensor.data = PaddleBuf(np.arange(4))
+    np.testing.assert_array_equal(tensor.as_ndarray(), [[0, 1], [2, 3]])
+    tensor.data = PaddleBuf(np.arange(6))
+    assert tensor.shape == [2, 2]
+    with pytest.raises(EnforceNotMet, match="6 numbers of int64"):
+        tensor.as_ndarray()
+
+
+def test_a_list_of_whole_numbers_is_read_as_integers_or_float32() -> None:
+    """The latter as in Fluid 1.8; ERNIE's scripts of 1.5 rely on the former."""
+    buffer = PaddleBuf([2**24 + 1, 3])
+    assert buffer.length() == 8 and buffer.float_data() == [2.0**24, 3.0]
+    tensor = PaddleTensor()
+    tensor.shape = [2, 1]
+    tensor.dtype = PaddleDType.INT64
+    tensor.data = buffer
+    np.testing.assert_array_equal(tensor.as_ndarray(), [[2**24 + 1], [3]])
+    buffer.reset([1.0, 2.0])
+    assert buffer.int32_data() == np.array([1, 2], "float32").view("int32").tolist()
 
 
 def test_buffers() -> None:

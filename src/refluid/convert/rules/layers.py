@@ -195,9 +195,11 @@ def layer_norm(site: Site) -> None:
 def group_norm(site: Site) -> None:
     site.require(site.has("Scale") and site.has("Bias"), "without scale or bias")
     site.require(site.attr("data_layout", "NCHW") == "NCHW", "channels last")
+    groups, channels = site.attr("groups"), site.shape("X")[1]
+    site.require(channels % groups == 0, "of uneven groups")
     weights = {"weight": Weight(site.name("Scale")), "bias": Weight(site.name("Bias"))}
     epsilon = f"eps={site.attr('epsilon', 1e-5):.7g}"
-    maker = f"nn.GroupNorm({site.attr('groups')}, {site.shape('X')[1]}, {epsilon})"
+    maker = f"nn.GroupNorm({groups}, {channels}, {epsilon})"
     site.give(f"{site.module(maker, weights)}({site.arg()})", "Y")
 
 

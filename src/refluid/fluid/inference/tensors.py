@@ -53,8 +53,11 @@ class PaddleBuf:
     """Bytes, read as numbers of a type that the reader names.
 
     `PaddleBuf(16)` has 16 bytes, `PaddleBuf([1.0, 2.0])` two float32, `PaddleBuf(array)` a copy of
-    the array's.
+    the array's. A list of whole numbers is float32 as in Fluid 1.8, but who reads it as integers
+    gets them: in Fluid 1.5 it was int64.
     """
+
+    _whole: Array | None = None
 
     def __init__(self, data: int | Sequence[float] | Array) -> None:
         if isinstance(data, int):
@@ -71,12 +74,15 @@ class PaddleBuf:
 
     def reset(self, data: Sequence[float] | Array) -> None:
         """Takes other numbers: float32 of a list, an array's as they are."""
+        listed = None if isinstance(data, np.ndarray) else np.asarray(data)
+        self._whole = listed if listed is not None and listed.dtype.kind == "i" else None
         array = data if isinstance(data, np.ndarray) else np.asarray(data, np.float32)
         paddle_dtype(array.dtype)
         self._bytes = np.array(array, order="C").reshape(-1).view(np.uint8)
 
     def resize(self, length: int) -> None:
         """Has so many bytes from now on; what was there is kept only if it need not grow."""
+        self._whole = None
         self._bytes = self._bytes[:length] if length <= self.length() else np.zeros(length, "u1")
 
     def empty(self) -> bool:
@@ -106,6 +112,8 @@ class PaddleBuf:
         return list(self._as(np.dtype(dtype)).tolist())
 
     def _as(self, dtype: np.dtype[Any]) -> Array:
+        if self._whole is not None and dtype.kind == "i":
+            return self._whole.astype(dtype)
         whole = self.length() // dtype.itemsize * dtype.itemsize
         return self._bytes[:whole].view(dtype)
 
@@ -113,8 +121,13 @@ class PaddleBuf:
 class PaddleTensor:
     """An array with a name and sequence offsets: an input or output of `PaddlePredictor.run`.
 
+    Its data, element type and shape can be set one by one, in any order; they have to fit when the
+    predictor runs. Data that was given no shape has one dimension.
+
     copy: False shares the array's memory, which must then stay as it is while the predictor runs.
     """
+
+    _sizes: tuple[int, ...] | None
 
     def __init__(
         self,
@@ -126,6 +139,8 @@ class PaddleTensor:
         array = np.zeros(0, np.float32) if data is None else np.asarray(data)
         paddle_dtype(array.dtype)
         self._take(array, name, lod, copy=copy)
+        if data is None:
+            self._sizes = None
 
     @classmethod
     def _result(cls, array: Array, name: str, lod: Iterable[Iterable[int]]) -> PaddleTensor:
@@ -137,56 +152,52 @@ class PaddleTensor:
     def _take(self, array: Array, name: str, lod: Any, *, copy: bool) -> None:
         self._buffer: PaddleBuf | None = None
         self._array = array.copy() if copy else array
+        self._sizes = array.shape
+        self._dtype = array.dtype
         self.name = name
         self.lod = [[int(offset) for offset in level] for level in lod]
 
     def as_ndarray(self) -> Array:
-        """The array."""
-        if self._buffer is not None:  # which users may have changed since
-            return self._buffer._as(self._array.dtype).reshape(self._array.shape)
-        return self._array
+        """The array; EnforceNotMet where data, element type and shape don't fit."""
+        array = self._array if self._buffer is None else self._buffer._as(self._dtype)
+        if self._sizes is None or array.shape == self._sizes:
+            return array
+        if array.size != int(np.prod(self._sizes)):
+            raise EnforceNotMet(
+                f"PaddleTensor {self.name!r} holds {array.size} numbers of {self._dtype}, which "
+                f"have no shape {list(self._sizes)}; set data, dtype and shape that fit"
+            )
+        return array.reshape(self._sizes)
 
     @property
     def data(self) -> PaddleBuf:
         """The numbers, without their shape; a `PaddleBuf` that is put here is read by `dtype`."""
-        if self._buffer is None:
+        if self._buffer is None:  # users may change it
             self._array = np.ascontiguousarray(self._array)
             self._buffer = PaddleBuf._sharing(self._array)
         return self._buffer
 
     @data.setter
     def data(self, buffer: PaddleBuf) -> None:
-        self._fill(buffer, self._array.dtype)
+        self._buffer = buffer
 
     @property
     def dtype(self) -> PaddleDType:
         """The element type; EnforceNotMet where it has no name among `PaddleDType`."""
-        return paddle_dtype(self._array.dtype)
+        return paddle_dtype(self._dtype)
 
     @dtype.setter
     def dtype(self, dtype: PaddleDType) -> None:
-        self._fill(self.data, _NUMPY[dtype])
+        self.data  # noqa: B018 (its bytes are kept, to be read anew)
+        self._dtype = _NUMPY[dtype]
 
     @property
     def shape(self) -> list[int]:
-        """The sizes."""
-        return list(self._array.shape)
+        """The sizes; [] where there is neither data nor shape."""
+        if self._sizes is not None:
+            return list(self._sizes)
+        return list(self.as_ndarray().shape) if self.as_ndarray().size else []
 
     @shape.setter
     def shape(self, shape: Sequence[int]) -> None:
-        sizes = tuple(int(size) for size in shape)
-        if int(np.prod(sizes)) == self._array.size:
-            self._array = self._array.reshape(sizes)
-        elif self._buffer is None and not self._array.size:
-            self._array = np.zeros(sizes, self._array.dtype)
-        else:
-            raise EnforceNotMet(
-                f"PaddleTensor {self.name!r} holds {self._array.size} numbers, which have no shape "
-                f"{list(sizes)}; set the data first"
-            )
-
-    def _fill(self, buffer: PaddleBuf, dtype: np.dtype[Any]) -> None:
-        array = buffer._as(dtype)
-        same = array.size == int(np.prod(self._array.shape))
-        self._array = array.reshape(self._array.shape) if same else array
-        self._buffer = buffer
+        self._sizes = tuple(int(size) for size in shape)

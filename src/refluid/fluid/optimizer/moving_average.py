@@ -86,8 +86,11 @@ class ExponentialMovingAverage:
         )
 
     def _get_decay_pow(self, block: Block) -> Variable:
-        """decay ** steps, in a program that applies the averages."""
-        steps = block.create_var(name=_STEPS, shape=[1], dtype=VarType.INT64, persistable=True)
+        """decay ** steps, in a program that applies the averages.
+
+        The default startup program sets the steps to 0: what only applies them never counts any.
+        """
+        steps = layers.create_global_var([1], 0, "int64", persistable=True, name=_STEPS)
         decay = twin(block, self._decay_var)
         return layers.elementwise_pow(decay, layers.cast(steps, "float32"))
 

@@ -32,10 +32,14 @@ def _adjacency(EdgeSet: Tensor, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _weights(EdgeSet: Tensor, nodes: int, max_depth: int, dtype: torch.dtype) -> Tensor:
-    """How much node v counts in the window below node u, left, right and top: (B, 3, u, v)."""
+    """How much node v counts in the window below node u, left, right and top: (B, 3, u, v).
+
+    A node counts once in a window, where it is met first: edges may lead back to it.
+    """
     children, position, exists = _adjacency(EdgeSet, nodes)
     own = position.sum(1)  # a node's position among its siblings
     reached = torch.diag_embed(exists.double())
+    met = torch.zeros_like(reached, dtype=torch.bool)
     left, right, top = (torch.zeros_like(children) for _ in range(3))
     for depth in range(max_depth):
         up = (max_depth - depth) / max_depth
@@ -44,7 +48,8 @@ def _weights(EdgeSet: Tensor, nodes: int, max_depth: int, dtype: torch.dtype) ->
         left += reached * share
         right += reached * (1.0 - up) * (1.0 - share)
         top += reached * up
-        reached = reached @ children
+        met |= reached > 0
+        reached = (reached @ children > 0).logical_and(~met).to(reached.dtype)
     return torch.stack([left, right, top], 1).to(dtype)
 
 

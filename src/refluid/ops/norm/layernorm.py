@@ -8,6 +8,7 @@ from typing import Annotated
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.checks import above
@@ -118,12 +119,49 @@ def group_norm(
     groups: Positive,
     data_layout: str = "NCHW",
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Each sample's `groups` groups of channels normalised; Mean and Variance (N, groups)."""
+    """Each sample's `groups` groups of channels normalised; Mean and Variance (N, groups).
+
+    Where the channels can't be divided evenly, groups have as many as the first of them would
+    have, the last one what is left. Groups that then get no channel have a Mean and Variance of 0.
+    """
     x = channels_first(X, data_layout).contiguous()
     n, channels = x.shape[:2]
+    if groups > channels:
+        raise EnforceNotMet(f"{groups} groups are more than the {channels} channels of X")
     area = math.prod(x.shape[2:])
-    y, mean, inverse = aten.native_group_norm(x, Scale, Bias, n, channels, area, groups, epsilon)
-    return as_given(y, data_layout), mean, (inverse * inverse).reciprocal_().sub_(epsilon)
+    if channels % groups == 0:
+        made = aten.native_group_norm(x, Scale, Bias, n, channels, area, groups, epsilon)
+    else:
+        made = _uneven_groups(x, Scale, Bias, groups, epsilon)
+    y, mean, inverse = made
+    variance = (inverse * inverse).reciprocal_().sub_(epsilon)
+    if len(mean.T) < groups:
+        empty = (0, groups - len(mean.T))
+        mean, variance = pad(mean, empty), pad(variance, empty)
+    return as_given(y, data_layout), mean, variance
+
+
+def _evenly(channels: int, groups: int) -> list[tuple[slice, slice, int]]:
+    """The channels in parts of even groups: (channels, their groups, how many those are)."""
+    size = -(-channels // groups)
+    whole = channels // size
+    parts = [(slice(0, whole * size), slice(0, whole), whole)]
+    if channels % size:
+        parts.append((slice(whole * size, channels), slice(whole, whole + 1), 1))
+    return parts
+
+
+def _uneven_groups(
+    x: Tensor, Scale: Tensor | None, Bias: Tensor | None, groups: int, epsilon: float
+) -> list[Tensor]:
+    """(y, mean, 1 / deviation) of the groups that have channels."""
+    made = []
+    for part, _, count in _evenly(x.shape[1], groups):
+        given = x[:, part].contiguous()
+        scale, bias = (None if value is None else value[part] for value in (Scale, Bias))
+        sizes = (*given.shape[:2], math.prod(given.shape[2:]))
+        made.append(aten.native_group_norm(given, scale, bias, *sizes, count, epsilon))
+    return [torch.cat(values, 1) for values in zip(*made, strict=True)]
 
 
 @gradient("group_norm")
@@ -144,8 +182,37 @@ def group_norm_grad(
     Without Scale the mean counts as a constant, as in Fluid: its part of the gradient is left out.
     """
     y, grad = channels_first(Y, data_layout), channels_first(d_Y, data_layout)
-    n, channels = y.shape[:2]
     inverse = torch.rsqrt(Variance + epsilon)
+    if y.shape[1] % groups == 0:
+        found = _group_gradients(Scale, Bias, y, inverse, grad, groups, need)
+    else:
+        parts = []
+        for part, of, count in _evenly(y.shape[1], groups):
+            scale, bias = (None if value is None else value[part] for value in (Scale, Bias))
+            given = scale, bias, y[:, part], inverse[:, of].contiguous(), grad[:, part]
+            parts.append(_group_gradients(*given, count, need))
+        d_xs, d_scales, d_biases = zip(*parts, strict=True)
+        found = _joined(d_xs, 1), _joined(d_scales, 0), _joined(d_biases, 0)
+    d_x, d_scale, d_bias = found
+    return None if d_x is None else as_given(d_x, data_layout), d_scale, d_bias
+
+
+def _joined(parts: Sequence[Tensor | None], axis: int) -> Tensor | None:
+    there = [part for part in parts if part is not None]
+    return torch.cat(there, axis) if there else None
+
+
+def _group_gradients(
+    Scale: Tensor | None,
+    Bias: Tensor | None,
+    y: Tensor,
+    inverse: Tensor,
+    grad: Tensor,
+    groups: int,
+    need: Sequence[bool],
+) -> Grads:
+    """The gradients for groups of even sizes, channels first. inverse: 1 / their deviations."""
+    n, channels = y.shape[:2]
     if Scale is None:
         even = y if Bias is None else y - per_channel(Bias, y.dim())
         parts = (n, groups, channels // groups * math.prod(y.shape[2:]))
@@ -153,26 +220,19 @@ def group_norm_grad(
         along = (given * even).mean(2, keepdim=True)
         d_x = (given - even * along).mul_(inverse.unsqueeze(2)).reshape(y.shape)
         d_bias = None if Bias is None else grad.transpose(0, 1).flatten(1).sum(1)
-        return as_given(d_x, data_layout), None, d_bias
+        return d_x, None, d_bias
     steep = (inverse.repeat_interleave(channels // groups, 1) * Scale).reciprocal_()
     shape = (n, channels, *[1] * (y.dim() - 2))
     centred = y * steep.view(shape)
     if Bias is not None:
         centred.sub_((steep * Bias).view(shape))
-    area = math.prod(y.shape[2:])
-    d_x, d_scale, d_bias = aten.native_group_norm_backward(
-        grad.contiguous(),
-        centred.contiguous(),
-        torch.zeros_like(inverse),
-        inverse,
-        Scale,
-        n,
-        channels,
-        area,
-        groups,
-        (need[0], need[1], need[2] and Bias is not None),
+    sizes = (n, channels, math.prod(y.shape[2:]), groups)
+    wanted = (need[0], need[1], need[2] and Bias is not None)
+    mean = torch.zeros_like(inverse)
+    found: Grads = aten.native_group_norm_backward(
+        grad.contiguous(), centred.contiguous(), mean, inverse, Scale, *sizes, wanted
     )
-    return None if d_x is None else as_given(d_x, data_layout), d_scale, d_bias
+    return found
 
 
 @operator(

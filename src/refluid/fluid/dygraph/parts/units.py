@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from refluid.build import backend, op
+from refluid.core.notices import tell_once
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.parts.activated import Activated, FormerNames
@@ -189,7 +190,10 @@ class BilinearTensorProduct(Activated):
 
 @scoped("size param_attr bias_attr activation gate_activation origin_mode dtype")
 class GRUUnit(Layer):
-    """One step of a GRU, as `fluid.layers.gru_unit`; `size` is three times its width."""
+    """One step of a GRU, as `fluid.layers.gru_unit`; `size` is three times its width.
+
+    As in Fluid 1.8 `origin_mode` has no effect here: a warning in the log says so.
+    """
 
     def __init__(
         self,
@@ -202,10 +206,11 @@ class GRUUnit(Layer):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(dtype=dtype)
+        if origin_mode:
+            tell_once("GRUUnit: Fluid 1.8 ignores origin_mode in dygraph, and so does refluid")
         self._options = {
             "activation": _UNIT_ACTIVATIONS[activation],
             "gate_activation": _UNIT_ACTIVATIONS[gate_activation],
-            "origin_mode": origin_mode,
         }
         width = size // 3
         self.weight = self.create_parameter([width, 3 * width], param_attr, dtype)

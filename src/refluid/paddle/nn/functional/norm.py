@@ -122,6 +122,9 @@ def group_norm(
     """Normalisation of groups of channels."""
     last = data_format[-1] == "C"
     channels = [x.shape[-1] if last else x.shape[1]]
+    if channels[0] > 0 and channels[0] % num_groups:
+        told = f"group_norm: {channels[0]} channels of x can't be divided into {num_groups} groups"
+        raise ValueError(told)
     inputs = {
         "X": x,
         "Scale": creation.ones(channels, x.dtype) if weight is None else weight,
