@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.engine import conditions, lone_updates, replicated
+from refluid.engine import conditions, replicated
 from refluid.engine.lone_updates import in_the_way
 
 L, Optimizers = fluid.layers, fluid.optimizer
@@ -112,7 +112,7 @@ def test_so_do_those_with_their_own_parameters(
     minimize: Minimize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on GPUs, where owners send what they updated before anything else uses it."""
-    for module in (conditions, lone_updates, replicated):
+    for module in (conditions, replicated):
         monkeypatch.setattr(module, "shares_parameters", lambda strategy, devices: False)
     equal(trained(minimize, 4), trained(minimize, None))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
@@ -243,3 +244,8 @@ def names_read(op: Operator) -> Iterator[str]:
 def names_written(op: Operator) -> Iterator[str]:
     """Names of the variables that an operator writes."""
     return (name for _, name in writes(op))
+
+
+def is_update(op: Operator) -> bool:
+    """Whether it updates a parameter."""
+    return "Param" in op.inputs and bool(op.role & OpRole.OPTIMIZE)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-import torch
-
-from refluid.analysis.uses import names_read, names_written
+from refluid.analysis.uses import is_update, names_read, names_written
 from refluid.core.notices import tell_once
-from refluid.engine.conditions import shares_parameters
 from refluid.engine.strategy import ReduceStrategy, Strategy
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.passes.data_parallel import updates
-from refluid.passes.handing_on import is_update
 
 
-def without_races(
-    program: Program, strategy: Strategy, devices: Sequence[torch.device]
-) -> Strategy:
+def without_races(program: Program, strategy: Strategy) -> Strategy:
     """The strategy, or AllReduce where replicas would get in each other's way by sharing.
 
     One replica would read or change what another one is updating: averages of parameters, decay
     beside the update, clipped parameters. The log says which operator it is.
     """
-    found = in_the_way(program) if shares_parameters(strategy, devices) else None
+    found = in_the_way(program)
     if found is None:
         return strategy
     op, name = found

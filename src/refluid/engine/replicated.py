@@ -16,7 +16,6 @@ from refluid.engine.attending import together
 from refluid.engine.conditions import shares_parameters, stage_of
 from refluid.engine.exchanging import by_strategy, optimized
 from refluid.engine.group import Group
-from refluid.engine.lone_updates import without_races
 from refluid.engine.notices import announce, drawing, ignored, warn
 from refluid.engine.prepare import DENSE, Prepared, Wanted, find, prepared
 from refluid.engine.replica_scopes import replica_scopes
@@ -47,8 +46,11 @@ class Replicated:
         trainers: Communicator = ALONE,
     ) -> None:
         whole_number("the number of places", len(places), MOST_PLACES, 1)
-        if trainers.size == 1:
-            strategy = without_races(program, strategy, [place.device for place in places])
+        devices = [place.device for place in places]
+        if trainers.size == 1 and shares_parameters(strategy, devices):
+            from refluid.engine.lone_updates import without_races  # few programs share them
+
+            strategy = without_races(program, strategy)
         self.program, self.loss, self.strategy = program, loss, strategy
         self.group: Group = (
             shared.group if shared else _group(program, strategy, places, scope, trainers)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from refluid.analysis.uses import names_read
+from refluid.analysis.uses import is_update, names_read
 from refluid.core.dtypes import VarType, to_numpy
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.ir.block import Block
@@ -20,7 +20,6 @@ from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 from refluid.passes.chosen_gradients import exchange_chosen
-from refluid.passes.handing_on import handings_on, is_update
 from refluid.passes.protocol import Report
 
 _BACKWARD, _OPTIMIZE, _LOSS = OpRole.BACKWARD, OpRole.OPTIMIZE, OpRole.LOSS
@@ -201,6 +200,8 @@ def updates(program: Program) -> Iterator[Operator]:
 
 def _keep_own_updates(block: Block, parallel: Parallel) -> None:
     """Leaves out the updates of parameters that other replicas own, and waits for theirs."""
+    from refluid.passes.handing_on import handings_on  # few programs are in Reduce mode
+
     owners, rank = balance(block, parallel.replicas), parallel.rank
     handed = handings_on(block)
     for op in list(updates(block.program)):

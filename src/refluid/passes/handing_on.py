@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from refluid.analysis.uses import names_read
-from refluid.ir.attributes import OpRole
+from refluid.analysis.uses import is_update, names_read
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 
@@ -26,11 +25,6 @@ class HandingOn:
     def position(self, block: Block) -> int:
         """Where in the block, as it is now."""
         return len(block.ops) if self.before is None else self.before.idx
-
-
-def is_update(op: Operator) -> bool:
-    """Whether it updates a parameter."""
-    return "Param" in op.inputs and bool(op.role & OpRole.OPTIMIZE)
 
 
 def handings_on(block: Block, apart: Container[Operator] = ()) -> list[HandingOn]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from refluid.analysis.uses import names_read
+from refluid.analysis.uses import is_update, names_read
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY
@@ -13,7 +13,6 @@ from refluid.ir.program import Program
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.registry import find
 from refluid.passes.data_parallel import balance, gradient_block, updates
-from refluid.passes.handing_on import is_update
 
 
 def owners_of(program: Program, shares: int) -> dict[str, int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from refluid.build import apply
 from refluid.core.dtypes import VarType
@@ -34,9 +35,11 @@ from refluid.passes.data_parallel import (
     ready_positions,
     scale_loss,
 )
-from refluid.passes.handing_on import HandingOn, handings_on
 from refluid.passes.ownership import mixes_gradients, needed_by, owners_of
 from refluid.passes.sharded_parameters import SegmentCut, gather_parameters
+
+if TYPE_CHECKING:
+    from refluid.passes.handing_on import HandingOn
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Shards(Exchange):
 
 def shard(program: Program, sharding: Sharding) -> Shards:
     """Makes the program of one trainer, in place."""
+    from refluid.passes.handing_on import handings_on  # few programs are sharded
+
     block = gradient_block(program)
     owners = balance(block, sharding.shares)
     pairs = parameter_gradients(block)
