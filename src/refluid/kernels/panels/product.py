@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from threading import local
 from typing import Any, NamedTuple
 
 import torch
@@ -45,6 +46,22 @@ def _shape(lines: Tensor) -> tuple[int, int, int, int]:
     return (count, inner, down, 0) if right == 1 and down >= inner else (count, inner, right, 1)
 
 
+class _PanelMemory(local):
+    """Memory for panels that a thread keeps from product to product: freed and asked for again it
+    would divide the heap between a step's tensors."""
+
+    numbers = torch.empty(0, dtype=torch.float32)
+
+    def of(self, count: int) -> Tensor:
+        """So many numbers at least."""
+        if self.numbers.numel() < count:
+            self.numbers = torch.empty(count, dtype=torch.float32)
+        return self.numbers
+
+
+_kept = _PanelMemory()
+
+
 class _Working(NamedTuple):
     """Memory that a product needs meanwhile: counters, panels of a factor, scratch of threads."""
 
@@ -54,8 +71,8 @@ class _Working(NamedTuple):
     scratch: int
 
     @classmethod
-    def of(cls, like: Tensor, counters: int, panels: int, scratch: int) -> _Working:
-        numbers = like.new_empty(panels + scratch)
+    def of(cls, counters: int, panels: int, scratch: int) -> _Working:
+        numbers = _kept.of(panels + scratch)
         begin = numbers.data_ptr()
         return cls(torch.zeros(counters, dtype=torch.int64), numbers, begin, begin + 4 * panels)
 
@@ -90,7 +107,7 @@ def _panel_product(a: Tensor, other: Tensor, bias: Tensor | None) -> Tensor:
     at_once = min(rows, max(1, _LEFT // depth // height) * height)
     panels = -(-at_once // height) * height * depth
     blocks, scratch = -(-rows // at_once), team_size() * _PANELS * width * depth
-    working = _Working.of(a, 3 * pieces * blocks, panels, scratch)
+    working = _Working.of(3 * pieces * blocks, panels, scratch)
     counters = working.counters.data_ptr()
     right, across = _shape(other.t()), _shape(a)
     added = out if bias is None else bias
@@ -143,7 +160,7 @@ def multiply_laid(a: Tensor, panels: Tensor, out: Tensor, bias: Tensor | None = 
         return
     width, (kind, height) = tile_sizes().width, _kind(rows)
     together = max(1, -(-columns // width) // (threads * _PARTS))
-    working = _Working.of(a, 2, 0, threads * -(-rows // height) * height * inner)
+    working = _Working.of(2, 0, threads * -(-rows // height) * height * inner)
     added = (0, 0, 0) if bias is None else (bias.data_ptr(), 0, 1)
     loops.multiply_right(
         working.counters.data_ptr(),
