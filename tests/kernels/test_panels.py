@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid.kernels import machine_code, products
+from refluid.kernels import products
 from refluid.kernels.compiled import CompiledLoop
 from refluid.kernels.panels import choice, loops, product, tiles
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
@@ -87,9 +87,10 @@ def test_tiles_of_the_other_width(monkeypatch: pytest.MonkeyPatch) -> None:
     other = tiles.TileSizes(1, (6, 4)) if own.vectors == 2 else tiles.TileSizes(2, (12, 8))
     for module in (tiles, product):
         monkeypatch.setattr(module, "tile_sizes", lambda: other)
-    monkeypatch.setattr(machine_code, "kept_entry", lambda *_: None)
-    for name in ("lay_panels", "multiply_left", "multiply_right"):
-        monkeypatch.setattr(loops, name, CompiledLoop(getattr(loops, name).function))
+    # Compiled anew for them, those that others call first, and kept nowhere.
+    for name in ("lay_panel", "multiply_panels", "lay_panels", "multiply_left", "multiply_right"):
+        fresh = CompiledLoop(getattr(loops, name).function)
+        monkeypatch.setattr(loops, name, fresh.dispatcher)
     product._kind.cache_clear()
     try:
         for seed in range(200):

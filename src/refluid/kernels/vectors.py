@@ -31,7 +31,7 @@ _LEAST = -104.0  # exp of less is 0
 _BIAS, _FRACTION = 127, 23
 
 
-class _Writer:
+class VectorWriter:
     """LLVM's code of vectors, at the place of a builder."""
 
     def __init__(self, ir: Any, numba: Any, builder: Any) -> None:
@@ -115,7 +115,7 @@ class _Writer:
         return self.ir.Constant(self.words, [value] * LANES)
 
 
-EachVector = Callable[[_Writer, list[Any], Any, Any, Any], Any]
+EachVector = Callable[[VectorWriter, list[Any], Any, Any, Any], Any]
 
 
 def _of_row(start: float, each: EachVector, end: str) -> Any:
@@ -128,7 +128,7 @@ def _of_row(start: float, each: EachVector, end: str) -> Any:
 
     def write(ir: Any, numba: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            to, get = _Writer(ir, numba, builder), context.make_array
+            to, get = VectorWriter(ir, numba, builder), context.make_array
             *arrays, first, count, number = given
             begins = [
                 builder.gep(get(kind)(context, builder, one).data, [first])
@@ -155,12 +155,12 @@ def _of_row(start: float, each: EachVector, end: str) -> Any:
     return intrinsic(write)
 
 
-def _higher(to: _Writer, places: list[Any], mask: Any, highest: Any, _number: Any) -> Any:
+def _higher(to: VectorWriter, places: list[Any], mask: Any, highest: Any, _number: Any) -> Any:
     found = to.load(places[0], mask, to.all(float("-inf")))
     return to.call(f"llvm.maxnum.v{LANES}f32", to.type, highest, found)
 
 
-def _exponential(to: _Writer, places: list[Any], mask: Any, total: Any, number: Any) -> Any:
+def _exponential(to: VectorWriter, places: list[Any], mask: Any, total: Any, number: Any) -> Any:
     given = to.load(places[0], mask, to.all(float("-inf")))
     found = to.exp(to.builder.fsub(given, number))
     found = to.builder.select(mask, found, to.all(0.0))
@@ -168,18 +168,18 @@ def _exponential(to: _Writer, places: list[Any], mask: Any, total: Any, number: 
     return to.builder.fadd(total, found)
 
 
-def _multiplied(to: _Writer, places: list[Any], mask: Any, lanes: Any, number: Any) -> Any:
+def _multiplied(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, number: Any) -> Any:
     given = to.load(places[0], mask, to.all(0.0))
     to.store(to.builder.fmul(given, number), places[1], mask)
     return lanes
 
 
-def _square(to: _Writer, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
+def _square(to: VectorWriter, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
     given = to.load(places[0], mask, to.all(0.0))
     return to.multiply_add(given, given, total)
 
 
-def _sigmoid(to: _Writer, places: list[Any], mask: Any, lanes: Any, _number: Any) -> Any:
+def _sigmoid(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, _number: Any) -> Any:
     builder, one = to.builder, to.all(1.0)
     given = to.load(places[0], mask, to.all(0.0))
     small = to.exp(to.signed(given, to.all(-1.0)))
@@ -188,7 +188,7 @@ def _sigmoid(to: _Writer, places: list[Any], mask: Any, lanes: Any, _number: Any
     return lanes
 
 
-def _tangent(to: _Writer, places: list[Any], mask: Any, lanes: Any, _number: Any) -> Any:
+def _tangent(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, _number: Any) -> Any:
     builder, all_, one = to.builder, to.all, to.all(1.0)
     given = to.load(places[0], mask, all_(0.0))
     size, square = to.signed(given, one), builder.fmul(given, given)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from refluid.kernels.panels.laying import floats, of_numbers
 from refluid.kernels.processor import has_512_bits
-from refluid.kernels.vectors import LANES
+from refluid.kernels.vectors import LANES, VectorWriter
 
 
 class TileSizes(NamedTuple):
@@ -28,51 +28,35 @@ def tile_sizes() -> TileSizes:
     return TileSizes(2, (12, 8)) if has_512_bits() else TileSizes(1, (6, 4))
 
 
-class _Tile:
+class _Tile(VectorWriter):
     """Writes LLVM's code of a tile: its sums stay in registers while they are made."""
 
     def __init__(self, ir: Any, numba: Any, builder: Any, rows: int, vectors: int) -> None:
-        self.ir, self.utils, self.builder = ir, numba.cgutils, builder
-        self.rows, self.vectors = rows, vectors
-        self.word, self.size = ir.IntType(32), ir.IntType(64)
-        self.lanes = ir.VectorType(ir.FloatType(), LANES)
-        self.words = ir.VectorType(self.word, LANES)
+        super().__init__(ir, numba, builder)
+        self.utils, self.rows, self.vectors = numba.cgutils, rows, vectors
         self.sums = [
-            [self.utils.alloca_once(builder, self.lanes) for _ in range(vectors)]
+            [self.utils.alloca_once(builder, self.type) for _ in range(vectors)]
             for _ in range(rows)
         ]
-
-    def call(self, name: str, result: Any, *given: Any) -> Any:
-        kind = self.ir.FunctionType(result, [one.type for one in given])
-        function = self.utils.get_or_insert_function(self.builder.module, kind, name)
-        return self.builder.call(function, given)
-
-    def spread(self, value: Any, kind: Any) -> Any:
-        """A value in all lanes."""
-        empty = self.ir.Constant(kind, self.ir.Undefined)
-        one = self.builder.insert_element(empty, value, self.word(0))
-        order = self.ir.Constant(self.words, [0] * LANES)
-        return self.builder.shuffle_vector(one, empty, order)
 
     def vector(self, begin: Any, number: int) -> Any:
         """The address of so many vectors behind another one."""
         place = self.builder.gep(begin, [self.size(number * LANES)])
-        return self.builder.bitcast(place, self.lanes.as_pointer())
+        return self.builder.bitcast(place, self.type.as_pointer())
 
     def add_up(self, left: Any, right: Any, depth: Any) -> None:
         """The sums of products of the two panels, one number of each line after the other."""
-        builder, fma = self.builder, f"llvm.fma.v{LANES}f32"
-        zero = self.ir.Constant(self.lanes, [0.0] * LANES)
+        builder = self.builder
         for one in (one for row in self.sums for one in row):
-            builder.store(zero, one)
+            builder.store(self.all(0.0), one)
         with self.utils.for_range(builder, depth) as loop:
             a = builder.gep(left, [builder.mul(loop.index, self.size(self.rows))])
             b = builder.gep(right, [builder.mul(loop.index, self.size(self.vectors * LANES))])
             factors = [builder.load(self.vector(b, v), align=4) for v in range(self.vectors)]
             for r, row in enumerate(self.sums):
-                one = self.spread(builder.load(builder.gep(a, [self.size(r)])), self.lanes)
+                one = self.spread(builder.load(builder.gep(a, [self.size(r)])), self.type)
                 for factor, total in zip(factors, row, strict=True):
-                    found = self.call(fma, self.lanes, one, factor, builder.load(total))
+                    found = self.multiply_add(one, factor, builder.load(total))
                     builder.store(found, total)
 
     def put(self, out: Any, more: Any, adds: Any, columns: Any, v: int, total: Any) -> None:
@@ -80,7 +64,7 @@ class _Tile:
         builder = self.builder
         target, source = self.vector(out, v), self.vector(more, v)
         whole = builder.icmp_signed(">=", columns, self.size((v + 1) * LANES))
-        found, zero = builder.load(total), self.ir.Constant(self.lanes, [0.0] * LANES)
+        found = builder.load(total)
         with builder.if_else(whole) as (plain, part):
             with plain, builder.if_else(adds) as (both, alone):
                 with both:
@@ -89,15 +73,11 @@ class _Tile:
                 with alone:
                     builder.store(found, target, align=4)
             with part:
-                left = builder.trunc(builder.sub(columns, self.size(v * LANES)), self.word)
-                numbers = self.ir.Constant(self.words, [*range(LANES)])
-                mask = builder.icmp_signed("<", numbers, self.spread(left, self.words))
+                mask = self.mask(builder.sub(columns, self.size(v * LANES)))
                 asked = builder.and_(mask, self.spread(adds, mask.type))
-                load, store = (f"llvm.masked.{one}.v{LANES}f32.p0" for one in ("load", "store"))
-                before = self.call(load, self.lanes, source, self.word(4), asked, zero)
+                before = self.load(source, asked, self.all(0.0))
                 found = builder.select(asked, builder.fadd(before, found), found)
-                nothing = self.ir.VoidType()
-                self.call(store, nothing, found, target, self.word(4), mask)
+                self.store(found, target, mask)
 
 
 def _tile(number: int) -> Any:
