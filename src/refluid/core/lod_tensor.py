@@ -17,7 +17,7 @@ from refluid.core.lod import Lod, lengths_to_offsets, lod_error, offsets_to_leng
 from refluid.core.offsets import Levels, Offsets, as_levels, as_lod
 from refluid.core.places import CUDAPinnedPlace, Place, place_of, require_available
 
-_C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "int64_t"}
+C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "int64_t"}
 _SHOWN = 1000
 
 
@@ -177,23 +177,31 @@ class LoDTensor:
         return LoDTensor(part if part.dim() else part.reshape(1))
 
     def __str__(self) -> str:
-        lod = "{" + ", ".join("{" + ", ".join(map(str, level)) + "}" for level in self.lod()) + "}"
+        lod = levels_text(self.lod())
         if self._tensor is None:
             return f"\tlod: {lod}\n\tnot initialized"
         name = dtype_name(self._dtype())
         flat = self._tensor.detach().reshape(-1)
-        shown = " ".join(map(_number, flat[:_SHOWN].tolist()))
+        shown = numbers_text(flat[:_SHOWN])
         more = f" ... {flat.numel()} values" if flat.numel() > _SHOWN else ""
         return (
             f"\tlod: {lod}\n\tdim: {', '.join(map(str, self.shape()))}\n\tlayout: NCHW\n"
-            f"\tdtype: {_C_NAMES.get(name, name)}\n\tdata: [{shown}{more}]"
+            f"\tdtype: {C_NAMES.get(name, name)}\n\tdata: [{shown}{more}]"
         )
 
     __repr__ = __str__
 
 
-def _number(number: float) -> str:
-    return f"{number:g}" if isinstance(number, float) else str(int(number))
+def levels_text(lod: Iterable[Iterable[int]]) -> str:
+    """Offsets as Fluid writes them: {{0, 2, 5}}."""
+    return "{" + ", ".join("{" + ", ".join(map(str, level)) + "}" for level in lod) + "}"
+
+
+def numbers_text(values: torch.Tensor) -> str:
+    """The numbers of a tensor of one dimension as C++ writes them, with spaces between."""
+    return " ".join(
+        f"{one:g}" if isinstance(one, float) else str(int(one)) for one in values.tolist()
+    )
 
 
 class LoDTensorArray(list[LoDTensor | torch.Tensor]):

@@ -271,7 +271,7 @@ def _probe(
         tensors = [_meta(spec, size) for spec in specs or ()]
         values.append((tensors or None) if slot.many else (tensors[0] if tensors else None))
     context: dict[str, Any] = {"comm": ALONE, "device": _META, "random": lambda seed: None}
-    context["counts"] = (1,) * len(definition.outputs)
+    context |= {"counts": (1,) * len(definition.outputs), "op": None}
     given = {name: context[name] for name in definition.context}
     assert definition.body is not None
     with torch.no_grad():

@@ -6,7 +6,8 @@ Positional parameters are input slots: `Tensor`, `Tensor | None` (may be missing
 `list[Tensor]` (any number) and `list[Tensor] | None`. Keyword-only parameters are attributes;
 their annotation gives the type. `d_Out` stands for the slot `Out@GRAD`, and `lambda_` for an
 attribute whose name is a Python keyword. Names in `CONTEXT` are no attributes: the plan
-supplies them (`counts` says how many variables each output slot has), as it does a keyword
+supplies them (`counts` says how many variables each output slot has, `op` is the operator of the
+program that is run), as it does a keyword
 `lod_X: Levels` (`lods_X: list[Levels]`), the LoD of slot X.
 
 `Annotated[float, between(0.0, 1.0)]` says what an attribute, or the shape of an input, has to be
@@ -43,7 +44,7 @@ Longs = Annotated[Sequence[int], AttrType.LONGS]
 Body = Callable[..., Any]
 AnyValue = Any
 
-CONTEXT = frozenset({"comm", "counts", "device", "need", "random"})
+CONTEXT = frozenset({"comm", "counts", "device", "need", "op", "random"})
 
 
 class Random(Protocol):

@@ -51,6 +51,8 @@ def write_call(writer: Writing, op: Operator, how: CallOptions) -> None:
     options = keywords(op, definition, how.unread) | writer.lods.arguments(
         op, definition.forward or definition
     )
+    if "op" in definition.context:
+        options["op"] = writer.source.constant(f"{op.type}_op", op)
     if definition.body is None:
         _write_derived(writer, op, definition, how.pair, target, options)
     else:

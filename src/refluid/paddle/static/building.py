@@ -93,7 +93,7 @@ def Print(
 ) -> Variable:
     """Prints a variable whenever it is computed, as `fluid.layers.Print`.
 
-    print_tensor_layout: changes nothing: layouts are not printed.
+    print_tensor_layout: changes nothing: the layout, which is always NCHW, is printed.
     """
     return printing.Print(
         input,
