@@ -42,6 +42,25 @@ def test_arrays_of_one_element_are_numbers(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_a_fetched_array_is_of_numpys_type(tmp_path: Path) -> None:
+    """To scripts that ask for exactly this type; classes are made by `type` as ever."""
+    text = (
+        "import numpy as np\n"
+        "import paddle.fluid as fluid\n"
+        "found, = fluid.Executor().run(fetch_list=[fluid.layers.ones([2], 'float32')])\n"
+        "assert type(found) == np.ndarray and type(found * 2) is np.ndarray\n"
+        "assert type(found).__name__ == 'ndarray' and type(found[0]) is np.float32\n"
+        "assert type(np.ones(1)) is np.ndarray and type(1) is int and type(type) is type\n"
+        "class Meta(type):\n"
+        "    pass\n"
+        "Made = Meta('Made', (object,), {'here': 1})\n"
+        "assert type(Made) is Meta and type('Other', (Made,), {}).here == 1\n"
+    )
+    (tmp_path / "train.py").write_text(text)
+    ran = refluid("run", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_numbers_print_without_their_type(tmp_path: Path) -> None:
     """Alone and in lists, which scripts write into files and read again."""
     text = (

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from refluid.core.fetched import fetched
+from refluid.core.fetched import FetchedArray, fetched
 from refluid.porting.old_names import (
     BUILTINS,
     CHANGED,
@@ -186,6 +186,12 @@ def real(value: Any) -> Any:
         return float(value)
     except TypeError:
         return float(_as_number(value))
+
+
+def kind(value: Any) -> Any:
+    """`type(value)`, which is `numpy.ndarray` of a fetched array, too."""
+    found = type(value)
+    return np.ndarray if found is FetchedArray else found
 
 
 def formatted(text: Any, values: Any) -> Any:

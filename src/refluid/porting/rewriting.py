@@ -8,6 +8,7 @@ xrange(3)                      -> xrange = builtin("xrange", FILE, LINE) before 
 np.reshape(a, newshape=b)      -> by_present_keywords(np.reshape)(a, newshape=b)
 int(a), "%f" % a, math.exp(a)  -> whole(a), formatted("%f", a), of_numbers(math.exp)(a),
                                   where NumPy refuses arrays of (1,)
+type(a)                        -> kind(a), to which a fetched array is one of NumPy's
 x * np.sqrt(2)                 -> combined("*", x, np.sqrt(2)), where such numbers make x wider
 
 Imports stay that are tried where what catches their failure imports something else in their place:
@@ -54,8 +55,9 @@ _Node = TypeVar("_Node", bound=ast.AST)
 _HELP = "_refluid_given_back"
 _ATTRIBUTES = frozenset(METHODS) | {name for _, name in CHANGED}
 _ATTRIBUTES |= {name for module, names in MODULES.items() if module != "scipy" for name in names}
-_NUMBERS = re.compile(r"\b(int|float)\(|[\"')]\s*%|%\s*\(|\bmath\.\w+\(")
-_CONVERTS = {"int": "whole", "float": "real"}
+_NUMBERS = re.compile(r"\b(int|float|type)\(|[\"')]\s*%|%\s*\(|\bmath\.\w+\(")
+_KINDS = {"type": "kind"}
+_CONVERTS = {"int": "whole", "float": "real"} | _KINDS
 _MODULE_NAMES = {(module, name) for module, names in MODULES.items() for name in names}
 _MODULE_NAMES |= set(CHANGED)
 _WORDS = re.compile(
@@ -67,7 +69,7 @@ def may_need(source: str) -> bool:
     """Whether any of the names occurs in the text at all."""
     return (
         _WORDS.search(source) is not None
-        or (numbers_are_refused() and _NUMBERS.search(source) is not None)
+        or _NUMBERS.search(source) is not None
         or ("numpy" in source and NUMBERS_ARE_STRONG)
     )
 
@@ -81,7 +83,7 @@ def rewrite(
     """
     methods = {*(WITH_LISTS if lists else ()), *(WITH_BYTES if files else ())}
     rewriter = _Rewriter(file, methods, divides)
-    rewriter.converts = {} if not numbers_are_refused() else _free(tree, _CONVERTS)
+    rewriter.converts = _free(tree, _CONVERTS if numbers_are_refused() else _KINDS)
     rewriter.numpy = NumpyValues(tree) if NUMBERS_ARE_STRONG else None
     rewriter.visit(tree)
     missing = _used(tree, BUILTINS)
@@ -262,11 +264,8 @@ class _Rewriter(ast.NodeTransformer):
             called = self.call("by_present_keywords", node.func)
             node.func = self._put(called, node.func)
             return node
-        if (
-            self.converts
-            and isinstance(node.func, ast.Attribute)
-            and root_name(node.func) == "math"
-        ):
+        of_math = isinstance(node.func, ast.Attribute) and root_name(node.func) == "math"
+        if of_math and numbers_are_refused():
             node.func = self._put(self.call("of_numbers", node.func), node.func)
             return node
         name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -278,7 +277,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         symbol = symbol_of(node) if self.numpy and self.numpy.may_be(node) else ""
         self.generic_visit(node)
-        if self.converts and _is_formatted(node):
+        if numbers_are_refused() and _is_formatted(node):
             return self._put(self.call("formatted", node.left, node.right), node)
         if self._divides and isinstance(node.op, ast.Div):
             return self._put(self.call("divided", node.left, node.right), node)
