@@ -137,6 +137,47 @@ def test_a_system_that_cannot_is_asked_once(asked: list[tuple[int, int]]) -> Non
     assert not address % UNIT
 
 
+def test_what_there_is_no_time_for_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page takes a second here."""
+    became, now = list[int](), [0.0]
+
+    def advise(address: int, size: int) -> bool:
+        became.append(address)
+        now[0] += 1
+        return size == UNIT
+
+    monkeypatch.setattr(huge_pages, "_advise", advise)
+    monkeypatch.setattr(huge_pages, "_asked_for", lambda: True)
+    monkeypatch.setattr(huge_pages, "_size", lambda: UNIT)
+    monkeypatch.setattr(huge_pages.time, "perf_counter", lambda: now[0])
+    memory, address = mapped(6)
+    memory[:] = 1
+    pages = HugePages()
+    assert pages.collapse(2.5) == 3 * UNIT
+    assert pages.collapse(0.0) == UNIT
+    pages.collapse()
+    assert {address + n * UNIT for n in range(6)} <= set(became)
+    assert len(became) == len(set(became)) > 4
+
+
+def test_it_takes_a_part_of_the_time_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run takes a second; what is done at the first of them isn't counted."""
+    now, given = [1000.0], list[float]()
+
+    class Pages:
+        def collapse(self, seconds: float) -> None:
+            given.append(seconds)
+            now[0] += seconds
+
+    monkeypatch.setattr(huge_pages, "HugePages", Pages)
+    monkeypatch.setattr(allocator.time, "perf_counter", lambda: now[0])
+    settled = allocator._Settled(first=10, share=0.25)
+    for _ in range(45):
+        now[0] += 1
+        settled.end_run()
+    assert given == pytest.approx([9 / 4, 10 / 4, 20 / 4])
+
+
 def test_an_administrator_may_forbid_it(
     asked: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -157,7 +198,8 @@ def collapses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     settled, found = allocator._Settled(), list[int]()
 
     class Pages:
-        def collapse(self) -> None:
+        def collapse(self, seconds: float) -> None:
+            assert seconds >= 0
             found.append(settled._runs)
 
     monkeypatch.setattr(allocator, "_settled", settled)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -122,25 +123,33 @@ def count_run() -> None:
 
 class _Settled:
     """Counts the runs of this process: after `first` of them, and each time there have been twice
-    as many, memory is what later runs will use, and comes into huge pages."""
+    as many, memory is what later runs will use, and comes into huge pages.
 
-    def __init__(self, first: int = 10) -> None:
-        self._runs, self._next = 0, first
+    That takes no more than `share` of the time since the first run, or since the last time; what is
+    left then comes with the next.
+    """
+
+    def __init__(self, first: int = 10, share: float = 0.05) -> None:
+        self._runs, self._next, self._share = 0, first, share
+        self._since = 0.0
         self._pages: Any = None
 
     def end_run(self) -> None:
         self._runs += 1
+        if self._runs == 1:
+            self._since = time.perf_counter()
         if self._runs >= self._next:
             self._next = 2 * self._runs
             if flags.value("refluid_huge_pages"):
                 self._collapse()
+                self._since = time.perf_counter()
 
     def _collapse(self) -> None:
         if self._pages is None:
             from refluid.kernels.huge_pages import HugePages  # few runs need none
 
             self._pages = HugePages()
-        self._pages.collapse()
+        self._pages.collapse(self._share * (time.perf_counter() - self._since))
 
 
 _settled = _Settled()
