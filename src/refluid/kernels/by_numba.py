@@ -39,6 +39,11 @@ class NumbaLoop:
         """numba's, for callers that it compiles."""
         return self._dispatcher()
 
+    @property
+    def inlined(self) -> Any:
+        """numba's, for a caller that it becomes a part of: it isn't compiled by itself before."""
+        return self._dispatcher(inline="always")
+
     @cached_property
     def _kept_by_numba(self) -> Any:
         # Until its file changes: after an edit of what it calls in another file, touch its own.
@@ -48,7 +53,7 @@ class NumbaLoop:
             _LOGGER.info("compiled code isn't kept: %s", error)
             return self.dispatcher
 
-    def _dispatcher(self, **options: bool) -> Any:
+    def _dispatcher(self, **options: Any) -> Any:
         code, known = self.function.__code__, self.function.__globals__
         used = {name: _for_numba(known[name]) for name in code.co_names if name in known}
         twin = FunctionType(code, known | used, self.function.__name__)

@@ -130,7 +130,7 @@ def _module(loop: NumbaLoop, kinds: Any) -> str:
         names[f"as_{dtype.name}"] = numba.from_dtype(dtype)
         return f"as_{dtype.name}({view}[{next(places)}])"
 
-    names: dict[str, Any] = {"loop": loop.dispatcher, "carray": numba.carray}
+    names: dict[str, Any] = {"loop": loop.inlined, "carray": numba.carray}
     text = ", ".join(given(kind) for kind in kinds)
     exec(f"def entry({', '.join(views)}):\n    return loop({text})", names)
     types = tuple(numba.types.CPointer(one) for one in views.values())
