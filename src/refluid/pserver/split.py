@@ -125,7 +125,8 @@ def _sorted(main: Program, startup: Program) -> tuple[list[ParameterUpdate], lis
             raise EnforceNotMet(
                 f"{name} is to be distributed, so it needs an initializer that gives each row by "
                 "itself (constant, uniform, normal, truncated normal, Xavier, MSRA), float32 or "
-                "float64, no other use than embedding, and another optimizer than Lamb and LARS"
+                "float64, no other use than embedding, and another optimizer than Lamb, LARS and "
+                "Dpsgd"
             )
         if table is None:
             dense.append(update)

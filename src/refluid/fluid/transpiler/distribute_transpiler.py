@@ -138,7 +138,7 @@ class DistributeTranspiler:
         startup = startup_program or default_startup_program()
         self.trainer_id, self.trainer_num = trainer_id, trainers
         if mode == "pserver":
-            self._part(main, startup, pservers.split(","), sync_mode=sync_mode)
+            self._part(main, startup, pservers, sync_mode=sync_mode)
             return
         if mode not in ("nccl2", "collective"):
             raise ValueError(f"config.mode {mode!r}: there are pserver, nccl2 and collective")
@@ -171,9 +171,8 @@ class DistributeTranspiler:
         where = endpoints[self.trainer_id]
         made.transpile(startup, main, self.trainer_id, endpoints, where, self.config.wait_port)
 
-    def _part(
-        self, main: Program, startup: Program, servers: Sequence[str], *, sync_mode: bool
-    ) -> None:
+    def _part(self, main: Program, startup: Program, pservers: str, *, sync_mode: bool) -> None:
+        from refluid.pserver import arguments
         from refluid.pserver.connecting import Connection  # most jobs have no servers
         from refluid.pserver.layout import TrainingMode
         from refluid.pserver.split import SplitOptions, split
@@ -183,8 +182,9 @@ class DistributeTranspiler:
             _log.warning(line)
         if config.enable_dc_asgd:
             raise NotImplementedError("enable_dc_asgd: refluid's servers don't compensate delays")
-        if isinstance(self.trainer_num, bool) or not isinstance(self.trainer_num, int):
-            raise TypeError(f"beside servers trainers is a number, not {self.trainer_num!r}")
+        servers = arguments.server_addresses(pservers)
+        arguments.check_number(self.trainer_num, self.trainer_id)
+        arguments.check_cutting(config.min_block_size, config.split_method)
         options = SplitOptions(
             config.slice_var_up, config.min_block_size, _dealing(config.split_method, servers)
         )
@@ -203,9 +203,12 @@ class DistributeTranspiler:
     def get_trainer_program(self, wait_port: bool = True) -> Program:
         """What a trainer runs beside servers: the program that was transpiled.
 
-        It waits for servers when it first needs them, so `wait_port` changes nothing.
+        It waits for servers by itself, `wait_port` or not. ValueError for no trainer's number.
         """
+        from refluid.pserver.arguments import check_trainer
+
         self._parted()
+        check_trainer(self.trainer_id, self.trainer_num)
         assert self.origin_program is not None
         return self.origin_program
 
