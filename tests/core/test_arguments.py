@@ -69,6 +69,31 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         EnforceNotMet,
         r"operator lstm can't take its inputs: (.|\n)*Input\(x1\): \[-1\]",
     ),
+    "an optimizer's number": (
+        lambda: fluid.optimizer.Adam(0.1, beta1=None),
+        TypeError,
+        "^AdamOptimizer: argument 'beta1' has to be float or Variable, not None$",
+    ),
+    "an initializer's number": (
+        lambda: fluid.initializer.Uniform("-1", 1),
+        TypeError,
+        "^UniformInitializer: argument 'low' has to be float, not '-1' .str.$",
+    ),
+    "a decay's number": (
+        lambda: fluid.regularizer.L2Decay([0.1]),
+        TypeError,
+        "^L2DecayRegularizer: argument 'regularization_coeff' has to be float, not",
+    ),
+    "no decay": (
+        lambda: fluid.optimizer.SGD(0.1, regularization=0.1),
+        TypeError,
+        "'regularization' should be an instance of WeightDecayRegularizer's derived class",
+    ),
+    "a parameter's name": (
+        lambda: fluid.optimizer.SGD(0.1, parameter_list="fc_0.w_0"),
+        TypeError,
+        "'parameter_list' should be a list of parameters or their names, not 'fc_0.w_0'",
+    ),
     "a missing argument": (lambda: L.fc(_x(2, 3)), TypeError, "missing .* 'size'"),
 }
 
@@ -82,6 +107,45 @@ def test_words(case: str) -> None:
     ):
         build()
     assert type(told.value) is kind
+
+
+# Layers that run at once.
+AT_ONCE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "text": (
+        lambda: fluid.dygraph.Linear("4", 3),
+        TypeError,
+        "^Linear: argument 'input_dim' has to be int, not '4' .str.$",
+    ),
+    "an unknown activation": (
+        lambda: fluid.dygraph.GRUUnit(12, activation="sine"),
+        ValueError,
+        "^GRUUnit can't take these arguments together: size=12 .int., activation='sine'",
+    ),
+    "a number for an activation": (
+        lambda: fluid.dygraph.Linear(4, 3, act=3),
+        TypeError,
+        "3 is no activation; give the name of one",
+    ),
+    "no parameters": (
+        lambda: fluid.optimizer.SGD(0.1, ["w"])._chosen(None),
+        TypeError,
+        "'parameter_list' should be a list of parameters, not of str",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AT_ONCE)
+def test_words_at_once(case: str) -> None:
+    build, kind, words = AT_ONCE[case]
+    with fluid.dygraph.guard(), pytest.raises(kind, match=words):
+        build()
+
+
+@pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5), np.array(0.5), np.int64(1)])
+def test_numbers_of_all_kinds(number: Any) -> None:
+    fluid.optimizer.Momentum(0.1, number)
+    fluid.initializer.Constant(number)
+    fluid.regularizer.L1Decay(number)
 
 
 def test_what_users_raise_stays_as_it_is() -> None:

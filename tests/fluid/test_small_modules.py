@@ -210,7 +210,7 @@ def test_a_version_of_fewer_parts_ends_in_zeros(range_: str) -> None:
 
 @pytest.mark.parametrize("range_", ["1.8.5.1", "1.8.6", "0.1 1.8", "0.1 1.8.4.9"])
 def test_another_version_is_required(range_: str) -> None:
-    with pytest.raises(Exception, match="VersionError: .* stands for Fluid 1.8.5"):
+    with pytest.raises(Exception, match=r"VersionError: .* stands for Fluid 1.8.5"):
         fluid.require_version(*range_.split())
 
 

@@ -19,8 +19,8 @@ _MOST_CHARACTERS = 60
 # The names of annotations, and what fits them; others are not judged.
 _FITTING: dict[str, Callable[[Any], bool]] = {
     "None": lambda value: value is None,
-    "int": lambda value: isinstance(value, numbers.Integral),
-    "float": lambda value: isinstance(value, numbers.Real),
+    "int": lambda value: isinstance(value, numbers.Integral) or _is_scalar(value),
+    "float": lambda value: isinstance(value, numbers.Real) or _is_scalar(value),
     "bool": lambda value: isinstance(value, bool | numbers.Integral) or value is None,
     "str": lambda value: isinstance(value, str),
     "Variable": lambda value: _is_a(value, "Variable", "VarBase"),
@@ -51,9 +51,10 @@ def explain(
         bound = inspect.signature(function).bind(*given, **options)
     except TypeError:
         return None
-    name, hints = function.__name__, function.__annotations__
+    hints, made = function.__annotations__, bound.arguments.pop("self", None)
+    name = function.__name__ if made is None else type(made).__name__
     wrong = [
-        f"argument {key!r} has to be {_said(hints[key])}, not {_shown(value)}"
+        _wrong(hints[key], key, value)
         for key, value in bound.arguments.items()
         if isinstance(hints.get(key), str) and not _fits(hints[key], value)
     ]
@@ -63,6 +64,17 @@ def explain(
     told = ", ".join(listed[:_MOST_ARGUMENTS])
     kind = TypeError if isinstance(error, TypeError | AttributeError) else ValueError
     return kind(screenful(f"{name} can't take these arguments together: {told} ({error})"))
+
+
+def check(function: Callable[..., Any], made: Any, key: str, value: Any) -> None:
+    """TypeError unless this argument is what the annotation says, of what makes an object."""
+    hint = function.__annotations__[key]
+    if not _fits(hint, value):
+        raise TypeError(screenful(f"{type(made).__name__}: {_wrong(hint, key, value)}"))
+
+
+def _wrong(hint: str, key: str, value: Any) -> str:
+    return f"argument {key!r} has to be {_said(hint)}, not {_shown(value)}"
 
 
 def is_pythons(error: Exception) -> bool:
@@ -139,6 +151,11 @@ def _shown(value: Any) -> str:
     text = repr(value)
     text = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}.."
     return text if value is None else f"{text} ({type(value).__name__})"
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether it is an array without dimensions."""
+    return _is_a(value, "ndarray", "Tensor") and getattr(value, "ndim", None) == 0
 
 
 def _has_shape(value: Any) -> bool:
