@@ -189,9 +189,8 @@ class DistributeTranspiler:
             config.slice_var_up, config.min_block_size, _dealing(config.split_method, servers)
         )
         mode = TrainingMode(_mode(config, sync_mode=sync_mode))
-        self._split = split(
-            main, startup, servers, self.trainer_num, self.trainer_id, mode, options
-        )
+        who = self.trainer_num, self.trainer_id
+        self._split = split(main, startup, servers, *who, mode, options)
         self._connection = Connection(self._split, config.geo_sgd_need_push_nums)
         main._servers = startup._servers = self._connection
 
@@ -214,13 +213,14 @@ class DistributeTranspiler:
 
     def get_pserver_program(self, endpoint: str) -> Program:
         """What the server at `endpoint` runs: `Executor.run` of it ends when all trainers did."""
+        from refluid.pserver.loading import load_saved_before
         from refluid.pserver.serving import Serving
 
         made: Program = self._parted().program(endpoint)
         head, config = made.global_block().ops[-1], self._server_config
         for name in ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num"):
             head.set_attr(name, getattr(config, f"_{name}"))
-        made._run_as = Serving(made, self._split.side)
+        made._run_as = Serving(made, self._split.side, load_saved_before(self._split))
         return made
 
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
