@@ -203,6 +203,17 @@ def test_run_check_trains(capsys: pytest.CaptureFixture[str]) -> None:
     assert "works well" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("range_", ["1.8.5.0", "0.1 1.8.5", "1 1.8.5.0", "1.8.5 10.0.0"])
+def test_a_version_of_fewer_parts_ends_in_zeros(range_: str) -> None:
+    fluid.require_version(*range_.split())
+
+
+@pytest.mark.parametrize("range_", ["1.8.5.1", "1.8.6", "0.1 1.8", "0.1 1.8.4.9"])
+def test_another_version_is_required(range_: str) -> None:
+    with pytest.raises(Exception, match=r"VersionError: .* stands for Fluid 1.8.5"):
+        fluid.require_version(*range_.split())
+
+
 def test_what_may_be_fed() -> None:
     from refluid.fluid.executor import check_feed_shape_type, dimension_is_compatible_with
 

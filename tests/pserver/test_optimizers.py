@@ -36,6 +36,7 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "centered rmsprop": lambda rate: O.RMSProp(rate, centered=True, momentum=0.5),
     "ftrl": lambda rate: O.Ftrl(rate, l1=0.01, l2=0.02),
     "lamb": lambda rate: O.Lamb(rate),
+    "dpsgd": lambda rate: O.Dpsgd(rate, clip=0.3, batch_size=1.0, sigma=0.0),
 }
 L = fluid.layers
 RATES: dict[str, Callable[[], Any]] = {
@@ -142,7 +143,7 @@ def test_a_table_is_not_updated_as_a_whole() -> None:
     layout = job.trainers[0].transpiler._split.layout
     assert not layout.sparse and {"emb", "w"} <= {one.name for one in layout.dense}
     job.run(lambda trainer: None)
-    with pytest.raises(EnforceNotMet, match="another optimizer than Lamb and LARS"):
+    with pytest.raises(EnforceNotMet, match="another optimizer than Lamb, LARS and Dpsgd"):
         divided(optimizer=O.Lamb(0.1))
 
 

@@ -168,7 +168,8 @@ def load_op_library(lib_filename: str) -> None:
 def require_version(min_version: str, max_version: str | None = None) -> None:
     """Raises an Exception unless Fluid 1.8.5, which refluid stands for, lies in the range."""
     low, high = _parse(min_version), None if max_version is None else _parse(max_version)
-    if low > FLUID_VERSION or (high is not None and high < FLUID_VERSION):
+    stands_for = (*FLUID_VERSION, 0)
+    if low > stands_for or (high is not None and high < stands_for):
         own = importlib.metadata.version("refluid")
         raise Exception(
             f"VersionError: Fluid {min_version} to {max_version or 'any'} is required; refluid "
@@ -182,7 +183,7 @@ def _parse(version: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d+(\.\d+){0,3}", version):
         raise ValueError(f"{version!r} is not a version; write it as '1.8.0'")
     parts = [int(part) for part in version.split(".")]
-    return tuple(parts + [0] * (3 - len(parts)))
+    return tuple(parts + [0] * (4 - len(parts)))
 
 
 def _prune(self: Program, targets: Any) -> Program:

@@ -16,6 +16,7 @@ import numpy as np
 from refluid.build import Blocks, apply, backend
 from refluid.build.constants import value_attributes
 from refluid.core import names
+from refluid.core.causes import guard
 from refluid.core.dtypes import VarType
 from refluid.ir.block import Block
 from refluid.ir.defaults import default_main_program, default_startup_program
@@ -283,3 +284,5 @@ TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
 Bilinear = BilinearInitializer
+
+guard(__all__, globals(), checked=True)

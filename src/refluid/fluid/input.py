@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.core.causes import guard
 from refluid.fluid.functions.nn.embedding import encode, look_up
 from refluid.ir.variable import Variable
 
@@ -31,3 +32,6 @@ def embedding(
     train nothing; negative ones count from the end. ValueError for one outside the table.
     """
     return look_up("lookup_table_v2", locals())
+
+
+guard(__all__, globals())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from refluid.core.causes import guard
 from refluid.fluid import layers
 from refluid.ir.variable import Variable
 
@@ -203,3 +204,6 @@ def _join_heads(var: Variable) -> Variable:
         return var
     back = layers.transpose(var, perm=[0, 2, 1, 3])
     return layers.reshape(x=back, shape=[*back.shape[:2], back.shape[2] * back.shape[3]])
+
+
+guard(__all__, globals())

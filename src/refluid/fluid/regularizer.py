@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from refluid.build import apply
+from refluid.core.causes import guard
 from refluid.core.dtypes import VarType
 from refluid.ir.ambient import name_scope
 from refluid.ir.block import Block
@@ -125,3 +126,5 @@ def _add_decay(param: Parameter, grad: Variable, regularizer: WeightDecayRegular
 
 L1Decay = L1DecayRegularizer
 L2Decay = L2DecayRegularizer
+
+guard(__all__, globals(), checked=True)

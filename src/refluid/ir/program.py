@@ -44,6 +44,8 @@ class Program(Described):
         self._before_runs: dict[str, Callable[[Sequence[Any]], None]] = {}
         # Of a transpiler with servers: this trainer's connection to them.
         self._servers: Any = None
+        # Of a server's programs: what takes a folder that `fluid.io` is to load for them.
+        self._saved_before: Any = None
         self._changes = 0
         self._derived: dict[Callable[[Program], Any], tuple[int, Any]] = {}
 

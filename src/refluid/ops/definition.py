@@ -8,13 +8,14 @@ from typing import Any
 
 from torch import Tensor
 
+from refluid.core.causes import PYTHONS
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
 from refluid.ops.declared_lods import declare_lods
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.facts import Facts
-from refluid.ops.infer import Infer, infer_by_probing
+from refluid.ops.infer import Infer, infer_by_probing, refuse_pythons
 from refluid.ops.nested import Nested
 from refluid.ops.signature import Body
 
@@ -102,7 +103,12 @@ class OperatorDef(Facts):
         return names[0] if names else None
 
     def infer(self, op: Operator) -> None:
-        self.infer_rule(self, op)
+        """Sets what is declared of the outputs; EnforceNotMet where the inputs have no such."""
+        try:
+            self.infer_rule(self, op)
+        except PYTHONS as error:
+            refuse_pythons(self, op, error)
+            raise
         declare_lods(self, op)
 
     @property

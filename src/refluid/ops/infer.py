@@ -146,6 +146,14 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def refuse_pythons(definition: OperatorDef, op: Operator, error: Exception) -> None:
+    """EnforceNotMet, with the inputs' shapes, in place of an error that a rule didn't raise."""
+    from refluid.core.arguments import is_pythons
+
+    if is_pythons(error):
+        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
+
+
 def _explain(definition: OperatorDef, op: Operator, error: Exception) -> str:
     shapes = "".join(
         f"\n  {slot}({name}): {list(op.block.var_recursive(name).shape)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from torch import Tensor
@@ -19,6 +19,16 @@ from refluid.pserver.table_server import TableServer
 
 # Rows that a trainer sends at once.
 _SENT = 2**16
+
+
+def load_saved_before(split: Split) -> Callable[[TableServer], None]:
+    """What gives a server its part of what the user loaded before it began, if anything."""
+
+    def load(server: TableServer) -> None:
+        if split.saved is not None and split.saved.folder is not None:
+            load_server(server, split, split.saved.folder)
+
+    return load
 
 
 def load_server(server: TableServer, split: Split, folder: str | Path) -> None:

@@ -20,6 +20,7 @@ from refluid.pserver.layout import (
     row_ranges,
 )
 from refluid.pserver.row_policies import read_entry
+from refluid.pserver.saved_before import SavedBefore
 from refluid.pserver.server_programs import ServerSide, server_program, server_startup
 from refluid.pserver.trainer_programs import TrainerSide, rewrite_main, rewrite_startup
 from refluid.pserver.updates import (
@@ -52,6 +53,7 @@ class Split:
     side: ServerSide
     is_sgd: bool
     options: SplitOptions = field(default_factory=SplitOptions)
+    saved: SavedBefore | None = None
 
     @property
     def where(self) -> tuple[tuple[str, ...], int]:
@@ -60,11 +62,15 @@ class Split:
 
     def program(self, endpoint: str) -> Program:
         """What the server at `endpoint` runs. EnforceNotMet where it is none of the servers."""
-        return server_program(self.side, self._number(endpoint), endpoint)
+        made = server_program(self.side, self._number(endpoint), endpoint)
+        made._saved_before = self.saved
+        return made
 
     def startup(self, endpoint: str) -> Program:
         """What the server at `endpoint` runs first."""
-        return server_startup(self.side, self._number(endpoint))
+        made = server_startup(self.side, self._number(endpoint))
+        made._saved_before = self.saved
+        return made
 
     def _number(self, endpoint: str) -> int:
         if endpoint not in self.layout.servers:
@@ -106,7 +112,7 @@ def split(
     rewrite_startup(startup, side)
     is_sgd = all(one.op.type == "sgd" for one in known.values())
     held = ServerSide(former.main, former.startup, layout, known)
-    return Split(trainer, layout, held, is_sgd, options)
+    return Split(trainer, layout, held, is_sgd, options, SavedBefore(held))
 
 
 # What `sparse_embedding` calls tables on disk.
@@ -125,7 +131,8 @@ def _sorted(main: Program, startup: Program) -> tuple[list[ParameterUpdate], lis
             raise EnforceNotMet(
                 f"{name} is to be distributed, so it needs an initializer that gives each row by "
                 "itself (constant, uniform, normal, truncated normal, Xavier, MSRA), float32 or "
-                "float64, no other use than embedding, and another optimizer than Lamb and LARS"
+                "float64, no other use than embedding, and another optimizer than Lamb, LARS and "
+                "Dpsgd"
             )
         if table is None:
             dense.append(update)

@@ -24,7 +24,7 @@ _DRAWS = {
     "truncated_gaussian_random": (TRUNCATED, "mean", "std"),
 }
 # They look at a parameter as a whole, so it is not cut.
-_WHOLE = ("dgc_momentum", "lamb", "lars_momentum")
+_WHOLE = ("dgc_momentum", "dpsgd", "lamb", "lars_momentum")
 
 
 @dataclass(frozen=True)

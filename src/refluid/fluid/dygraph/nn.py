@@ -1,5 +1,6 @@
 """`fluid.dygraph.nn`: layers with parameters of their own."""
 
+from refluid.core.causes import guard
 from refluid.fluid.dygraph.parts.convolution import (
     Conv2D,
     Conv2DTranspose,
@@ -53,3 +54,5 @@ __all__ = [
     "SpectralNorm",
     "TreeConv",
 ]
+
+guard(__all__, globals())

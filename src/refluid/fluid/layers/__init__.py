@@ -8,6 +8,7 @@ does. A layer that refluid doesn't have yet raises AttributeError with that mess
 from typing import Any
 
 import refluid.ops  # noqa: F401
+from refluid.core.causes import guard
 from refluid.fluid.functions.io import readers
 from refluid.fluid.layers import (
     control_flow,
@@ -58,6 +59,22 @@ __all__ = [
     *sequence_lod.__all__,
     *tensor.__all__,
 ]
+
+for _module in (
+    control_flow,
+    detection,
+    device,
+    io,
+    learning_rate_scheduler,
+    loss,
+    metric_op,
+    nn,
+    ops,
+    _recurrent,
+    sequence_lod,
+    tensor,
+):
+    guard(_module.__all__, vars(_module), globals())
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """Optimizers under Fluid's names, short and long."""
 
+from refluid.core.causes import guard
 from refluid.fluid.optimizer.adagrad import (
     Adadelta,
     AdadeltaOptimizer,
@@ -69,3 +70,5 @@ __all__ = [
     "RecomputeOptimizer",
     "SGDOptimizer",
 ]
+
+guard(__all__, globals(), checked=True)

@@ -65,6 +65,16 @@ class Optimizer(Stepping):
                 "'grad_clip' should be an instance of GradientClipBase's derived class, "
                 f"not {type(grad_clip).__name__}"
             )
+        if regularization is not None and not callable(regularization):
+            raise TypeError(
+                "'regularization' should be an instance of WeightDecayRegularizer's derived "
+                f"class, not {type(regularization).__name__}"
+            )
+        if isinstance(parameter_list, str | int | float):
+            raise TypeError(
+                "'parameter_list' should be a list of parameters or their names, "
+                f"not {parameter_list!r}"
+            )
         super().__init__(name)
         self.type = ""
         self.regularization = regularization

@@ -175,7 +175,14 @@ class Stepping(Accumulators):
             raise AttributeError(
                 "parameter_list argument given to the Optimizer should not be None in dygraph mode."
             )
-        return [one for one in parameters if one.trainable]
+        try:
+            return [one for one in parameters if one.trainable]
+        except AttributeError:
+            others = [one for one in parameters if not hasattr(one, "trainable")]
+            raise TypeError(
+                "'parameter_list' should be a list of parameters, "
+                f"not of {type(others[0]).__name__}"
+            ) from None
 
     @cached_property
     def _at_once(self) -> Any:

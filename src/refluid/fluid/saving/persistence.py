@@ -139,6 +139,7 @@ def load_vars(
     dirname: None where `filename` is the content of a file that has all. Raises EnforceNotMet for
     a missing, truncated or damaged file, for a value whose shape or element type is not the
     variable's, and for a variable whose name leads out of the folder; the scope is then as before.
+    Tables and slices of a server's program (DistributeTranspiler) are loaded as it begins.
     """
     chosen = _chosen(main_program, vars, predicate)
     device = getattr(getattr(executor, "place", None), "device", "cpu")
@@ -150,6 +151,9 @@ def load_vars(
     if dirname is None:
         raise ValueError("without a folder the content of a file is needed, as bytes")
     folder = Path(dirname)
+    before = program_of(main_program)._saved_before
+    if before is not None and vars is None and filename is None:
+        chosen = before.take(folder, chosen)
     require_own(folder, chosen)
     if filename is not None:
         path = folder / filename

@@ -138,7 +138,7 @@ class DistributeTranspiler:
         startup = startup_program or default_startup_program()
         self.trainer_id, self.trainer_num = trainer_id, trainers
         if mode == "pserver":
-            self._part(main, startup, pservers.split(","), sync_mode=sync_mode)
+            self._part(main, startup, pservers, sync_mode=sync_mode)
             return
         if mode not in ("nccl2", "collective"):
             raise ValueError(f"config.mode {mode!r}: there are pserver, nccl2 and collective")
@@ -171,9 +171,8 @@ class DistributeTranspiler:
         where = endpoints[self.trainer_id]
         made.transpile(startup, main, self.trainer_id, endpoints, where, self.config.wait_port)
 
-    def _part(
-        self, main: Program, startup: Program, servers: Sequence[str], *, sync_mode: bool
-    ) -> None:
+    def _part(self, main: Program, startup: Program, pservers: str, *, sync_mode: bool) -> None:
+        from refluid.pserver import arguments
         from refluid.pserver.connecting import Connection  # most jobs have no servers
         from refluid.pserver.layout import TrainingMode
         from refluid.pserver.split import SplitOptions, split
@@ -183,15 +182,15 @@ class DistributeTranspiler:
             _log.warning(line)
         if config.enable_dc_asgd:
             raise NotImplementedError("enable_dc_asgd: refluid's servers don't compensate delays")
-        if isinstance(self.trainer_num, bool) or not isinstance(self.trainer_num, int):
-            raise TypeError(f"beside servers trainers is a number, not {self.trainer_num!r}")
+        servers = arguments.server_addresses(pservers)
+        arguments.check_number(self.trainer_num, self.trainer_id)
+        arguments.check_cutting(config.min_block_size, config.split_method)
         options = SplitOptions(
             config.slice_var_up, config.min_block_size, _dealing(config.split_method, servers)
         )
         mode = TrainingMode(_mode(config, sync_mode=sync_mode))
-        self._split = split(
-            main, startup, servers, self.trainer_num, self.trainer_id, mode, options
-        )
+        who = self.trainer_num, self.trainer_id
+        self._split = split(main, startup, servers, *who, mode, options)
         self._connection = Connection(self._split, config.geo_sgd_need_push_nums)
         main._servers = startup._servers = self._connection
 
@@ -203,21 +202,25 @@ class DistributeTranspiler:
     def get_trainer_program(self, wait_port: bool = True) -> Program:
         """What a trainer runs beside servers: the program that was transpiled.
 
-        It waits for servers when it first needs them, so `wait_port` changes nothing.
+        It waits for servers by itself, `wait_port` or not. ValueError for no trainer's number.
         """
+        from refluid.pserver.arguments import check_trainer
+
         self._parted()
+        check_trainer(self.trainer_id, self.trainer_num)
         assert self.origin_program is not None
         return self.origin_program
 
     def get_pserver_program(self, endpoint: str) -> Program:
         """What the server at `endpoint` runs: `Executor.run` of it ends when all trainers did."""
+        from refluid.pserver.loading import load_saved_before
         from refluid.pserver.serving import Serving
 
         made: Program = self._parted().program(endpoint)
         head, config = made.global_block().ops[-1], self._server_config
         for name in ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num"):
             head.set_attr(name, getattr(config, f"_{name}"))
-        made._run_as = Serving(made, self._split.side)
+        made._run_as = Serving(made, self._split.side, load_saved_before(self._split))
         return made
 
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:

@@ -60,6 +60,8 @@ class Activated(Following):
 
     def __init__(self, dtype: Any, act: str | None, name_scope: str | None = None) -> None:
         super().__init__(name_scope, dtype)
+        if act is not None and not isinstance(act, str):
+            raise TypeError(f"{act!r} is no activation; give the name of one, such as 'relu'")
         self._act = act
 
     def _finished(self, out: Any, bias: Any, axis: int) -> Any:

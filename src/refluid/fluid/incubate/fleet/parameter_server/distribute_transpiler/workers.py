@@ -83,15 +83,11 @@ class DistributedTranspiler(FleetTables, Fleet):
 
     def init_server(self, model_dir: str | None = None) -> None:
         """Makes this server's tables, with what `save_persistables` left in `model_dir`, if any."""
-        made = self._made("init_server")
+        self._made("init_server")
         executor = Executor()
         executor.run(self.startup_program)
         if model_dir is not None:
-            from refluid.pserver.loading import load_server
-
-            assert self.main_program is not None
-            serving, split = self.main_program._run_as, made._split
-            serving.made = lambda server: load_server(server, split, model_dir)
+            io.load_persistables(executor, model_dir, self.startup_program)
 
     def run_server(self) -> None:
         """Answers workers until all came and are gone."""

@@ -1,0 +1,62 @@
+"""What is said of a job with servers and can't be is refused before anybody waits for anybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import refluid.fluid as fluid
+from tests.pserver.test_optimizers import OPTIMIZERS, network
+
+HERE = "127.0.0.1:6174"
+
+
+def _transpiled(
+    pservers: Any = HERE, trainers: Any = 1, number: Any = 0, **settings: Any
+) -> fluid.DistributeTranspiler:
+    main, startup, _ = network(OPTIMIZERS["sgd"], lambda: 0.1, sparse=True)
+    config = fluid.DistributeTranspilerConfig()
+    for name, value in settings.items():
+        setattr(config, name, value)
+    made = fluid.DistributeTranspiler(config)
+    made.transpile(
+        number, program=main, pservers=pservers, trainers=trainers, startup_program=startup
+    )
+    return made
+
+
+# Arguments -> the error.
+WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "no servers": ({"pservers": ""}, ValueError, "'' is no address of a server"),
+    "no port": ({"pservers": f"{HERE},10.0.0.1"}, ValueError, "'10.0.0.1' is no address"),
+    "a port in letters": ({"pservers": "host:http"}, ValueError, "each is host:port"),
+    "one twice": ({"pservers": f"{HERE},{HERE}"}, ValueError, "an address of its own"),
+    "a list": ({"pservers": [HERE]}, TypeError, "pservers has to be text"),
+    "no trainers": ({"trainers": 0}, ValueError, "at least one trainer"),
+    "trainers as text": ({"trainers": "a:1,b:1"}, TypeError, "trainers is a number"),
+    "a number as text": ({"number": "0"}, TypeError, "trainer_id is a number, not '0'"),
+    "a size as text": ({"min_block_size": "8"}, TypeError, "number of elements, and not '8'"),
+    "a class's name": ({"split_method": "HashName"}, TypeError, "split_method is a class"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_refused(case: str) -> None:
+    given, kind, words = WRONG[case]
+    with pytest.raises(kind, match=words):
+        _transpiled(**given)
+
+
+@pytest.mark.parametrize("number", [-1, 2])
+def test_no_trainer_has_such_a_number(number: int) -> None:
+    """A server may have it: its number isn't looked at."""
+    made = _transpiled(trainers=2, number=number)
+    made.get_pserver_program(HERE)
+    with pytest.raises(ValueError, match="of 2 trainers each has one from 0 to 1"):
+        made.get_trainer_program()
+
+
+def test_blanks_between_addresses() -> None:
+    made = _transpiled("127.0.0.1:6174, 127.0.0.1:6175")
+    assert made.get_pserver_program("127.0.0.1:6175").global_block().ops
