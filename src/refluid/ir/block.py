@@ -91,7 +91,7 @@ class Block(SubBlock, Described):
         if name is not None and name in self.vars:
             var = self._same(self.vars[name], options)
         else:
-            var = self.add_var(Variable(self, *args, **options))
+            var = Variable(self, *args, **options)
         if initializer is not None:
             initializer(var, self)
         return var
@@ -106,7 +106,7 @@ class Block(SubBlock, Described):
         return var
 
     def add_var(self, var: Variable) -> Variable:
-        """Puts a variable made for this block into it."""
+        """Puts a variable made for this block into it; variables do it as they are made."""
         self.vars[var.name] = var
         self.program.touch()
         return var
@@ -126,7 +126,6 @@ class Block(SubBlock, Described):
         initializer = options.pop("initializer", None)
         home = self.program.global_block()
         parameter = Parameter(home, *args, **options)
-        home.add_var(parameter)
         if initializer is not None and not any(
             parameter.name in op.output_arg_names for op in home.ops
         ):
