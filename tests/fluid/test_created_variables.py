@@ -48,6 +48,15 @@ def test_a_block_has_what_is_made_for_it_by_its_class() -> None:
     assert np.array(scope.find_var("held").get_tensor()).tolist() == [2.0, 4.0]
 
 
+@pytest.mark.parametrize("trainable", [True, False])
+def test_an_initialised_parameter_trains(trainable: bool) -> None:
+    block = fluid.Program().global_block()
+    options = {"shape": [2], "dtype": "float32", "initializer": THREE}
+    parameter = block.create_parameter(name="w", trainable=trainable, **options)
+    assert parameter.stop_gradient is not trainable
+    assert block.create_var(name="state", **options).stop_gradient
+
+
 def test_running_a_program_makes_its_persistable_variables() -> None:
     main = fluid.Program()
     block = main.global_block()

@@ -15,7 +15,7 @@ from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, 
 from refluid.ir.callstack import user_frames
 from refluid.ir.checks import check
 from refluid.ir.described import Described
-from refluid.ir.editor import Editor
+from refluid.ir.editor import Editor, OperatorList
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
@@ -32,7 +32,7 @@ class Block(SubBlock, Described):
         self.parent_idx = parent_idx
         self.forward_block_idx: int | None = None
         self.vars: dict[str, Variable] = {}
-        self._ops: list[Operator] = []
+        self._ops = OperatorList()
 
     @property
     def ops(self) -> Sequence[Operator]:
@@ -121,7 +121,8 @@ class Block(SubBlock, Described):
     def create_parameter(self, *args: Any, **options: Any) -> Parameter:
         """Makes a parameter; parameters always live in the global block.
 
-        initializer: appends the operator that gives it a value, unless there is one.
+        initializer: appends the operator that gives it a value, unless there is one. What the
+        operator writes has no gradient otherwise, parameters keep theirs.
         """
         initializer = options.pop("initializer", None)
         home = self.program.global_block()
@@ -129,7 +130,9 @@ class Block(SubBlock, Described):
         if initializer is not None and not any(
             parameter.name in op.output_arg_names for op in home.ops
         ):
+            stops = parameter.stop_gradient
             initializer(parameter, self)
+            parameter.stop_gradient = stops
         return parameter
 
     def all_parameters(self) -> list[Parameter]:
