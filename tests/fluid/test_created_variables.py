@@ -32,6 +32,31 @@ def test_a_parameter_is_initialised_once() -> None:
     assert [op.type for op in block.ops] == ["fill_constant"]
 
 
+def test_a_block_has_what_is_made_for_it_by_its_class() -> None:
+    main = fluid.Program()
+    block = main.global_block()
+    with fluid.program_guard(main):
+        master = fluid.framework.Parameter(block, shape=[2], dtype="float32", name="w.master")
+        doubled = master * 2.0
+        fluid.framework.Variable(block, name="held", shape=[2], dtype="float32", persistable=True)
+        fluid.layers.assign(doubled, block.var("held"))
+    assert block.all_parameters() == [master]
+    scope = fluid.core.Scope()
+    with fluid.scope_guard(scope):
+        scope.var("w.master").get_tensor().set(np.float32([1, 2]), fluid.CPUPlace())
+        fluid.Executor().run(main)
+    assert np.array(scope.find_var("held").get_tensor()).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_an_initialised_parameter_trains(trainable: bool) -> None:
+    block = fluid.Program().global_block()
+    options = {"shape": [2], "dtype": "float32", "initializer": THREE}
+    parameter = block.create_parameter(name="w", trainable=trainable, **options)
+    assert parameter.stop_gradient is not trainable
+    assert block.create_var(name="state", **options).stop_gradient
+
+
 def test_running_a_program_makes_its_persistable_variables() -> None:
     main = fluid.Program()
     block = main.global_block()

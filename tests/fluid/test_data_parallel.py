@@ -194,6 +194,8 @@ def test_mistakes() -> None:
     net = Net()
     with pytest.raises(AssertionError, match="The loss name of CompiledProgram is None"):
         fluid.CompiledProgram(net.main).with_data_parallel()
+    with pytest.raises(TypeError, match="loss_name is one name, not \\["):
+        fluid.ParallelExecutor(False, loss_name=[net.loss.name], main_program=net.main)
     program = net.compiled(2)
     with pytest.raises(AssertionError, match="Already compiled with parallel"):
         program.with_data_parallel(loss_name=net.loss.name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 import refluid.fluid as fluid
 from refluid.fluid import core
@@ -94,3 +97,25 @@ def test_a_program_by_methods() -> None:
     assert desc.serialize_to_string() == main.serialize_to_string()
     assert inner.find_var("x") is None
     assert inner.find_var_recursive("x") is not None
+
+
+def test_an_operator_is_made_of_a_description() -> None:
+    main, out = _program()
+    block = main.global_block()
+    made = block.create_var(name="made", dtype="float32")
+    desc = block.desc.append_op()
+    with pytest.raises(ValueError, match="can not be None"):
+        fluid.framework.Operator(block, desc)
+    slots: dict[str, Any] = {"inputs": {"X": [out]}, "outputs": {"Out": made}}
+    op = fluid.framework.Operator(block=block, desc=desc, type="scale", **slots)
+    block.ops.append(op)
+    copied = block.desc.append_op()
+    copied.copy_from(op.desc)
+    copied.set_input("X", ["made"])
+    copied._set_attr("scale", 3.0)
+    block.ops.append(fluid.framework.Operator(block, copied))
+    assert isinstance(op, fluid.framework.Operator)
+    assert [one.type for one in block.ops] == ["scale"] * 3
+    assert (made.shape, op.attr("scale")) == ((-1, 2), 1.0)
+    exe = fluid.Executor(fluid.CPUPlace())
+    assert exe.run(main, {"x": np.ones((1, 2), "float32")}, [made])[0].tolist() == [[6.0, 6.0]]

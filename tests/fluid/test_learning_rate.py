@@ -11,6 +11,7 @@ import pytest
 
 import refluid.fluid as fluid
 from refluid.fluid import layers
+from refluid.ir.attributes import OpRole
 from tests.fluid.training_steps import START, batches, gradient, train
 
 STEPS = 10
@@ -103,3 +104,22 @@ def test_schedules(name: str) -> None:
 def test_piecewise_decay_needs_one_value_more_than_boundaries() -> None:
     with pytest.raises(ValueError, match="2 values and 2 boundaries"):
         layers.piecewise_decay([1, 2], [0.1, 0.2])
+
+
+def test_a_schedule_stays_in_a_copy_for_tests_made_before_minimize() -> None:
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        rate = layers.exponential_decay(0.5, 1, 0.5)
+        shown = layers.create_global_var([1], 0.0, "float32", persistable=True, name="shown")
+        layers.assign(rate, shown)
+        loss = layers.mean(layers.fc(fluid.data("x", [-1, 3]), 1))
+        before = main.clone(for_test=True)
+        fluid.optimizer.SGD(rate).minimize(loss)
+        after = main.clone(for_test=True)
+    exe, feed = fluid.Executor(fluid.CPUPlace()), {"x": batches(1)[0]}
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        seen = [exe.run(one, feed, [shown])[0].item() for one in (main, before, before, main)]
+    assert seen == [0.5, 0.25, 0.125, 0.0625]
+    roles = {op.role for op in after.global_block().ops}
+    assert roles == {0, OpRole.LOSS}

@@ -32,6 +32,8 @@ def test_names_of_gradients() -> None:
     assert fluid.backward._append_grad_suffix_("x") == "x@GRAD"
     assert fluid.backward._strip_grad_suffix_("x@GRAD@RENAME@0") == "x"
     assert fluid.backward._strip_grad_suffix_("x") == "x"
+    assert fluid.backward._some_in_set_(["x", "y"], {"y"})
+    assert not fluid.backward._some_in_set_(["x"], {"y"})
 
 
 def test_paddings() -> None:

@@ -46,6 +46,13 @@ def test_they_are_found_beside_the_file_where_nothing_else_is(
     assert ("of the same package (" in ran.stderr) == helped
 
 
+def test_a_script_of_python_2_is_part_of_no_package(tmp_path: Path) -> None:
+    _package(tmp_path, train="from other import NAME\nprint NAME, __name__\n")
+    ran = refluid("run", "train.py", folder=tmp_path / "package")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "other __main__"
+
+
 @pytest.mark.parametrize("missing", ["import nowhere", "from other import lacking"])
 def test_what_lacks_otherwise_is_an_error_as_ever(tmp_path: Path, missing: str) -> None:
     _package(tmp_path, network=f"{missing}\n", other="import nowhere\n")

@@ -119,7 +119,7 @@ def _start(kind: Any, options: dict[str, Any], initializer: Any) -> None:
             f"be shared as {list(options['shape'])}; give one of the two another name"
         )
     if former is None or not any(former.name in op.output_arg_names for op in block.ops):
-        initializer(block.add_var(kind(block, **options)), block)
+        initializer(kind(block, **options), block)
 
 
 _backend: Backend = Blocks()

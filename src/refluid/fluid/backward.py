@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 from refluid import autodiff
@@ -59,3 +60,8 @@ def _append_grad_suffix_(name: str) -> str:
 def _strip_grad_suffix_(name: str) -> str:
     """The name of the variable whose gradient this is; any other name as it is."""
     return name.partition(GRAD)[0]
+
+
+def _some_in_set_(cands: Iterable[str], s: Container[str]) -> bool:
+    """Whether any of these names is in the set."""
+    return any(name in s for name in cands)

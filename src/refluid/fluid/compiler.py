@@ -165,6 +165,8 @@ class CompiledProgram:
         of the executor's kind where None; for CPUs their number is the variable CPU_NUM.
         """
         assert not self._is_data_parallel, "Already compiled with parallel, cannot be recompiled."
+        if isinstance(loss_name, list | tuple):
+            raise TypeError(f"loss_name is one name, not {loss_name!r}; give the name of the loss")
         self._is_data_parallel = True
         self._loss_name = loss_name
         self._build_strategy = build_strategy or self._build_strategy

@@ -15,7 +15,7 @@ from refluid.ir.attributes import CALLSTACK, DEVICE, NAMESCOPE, ROLE, ROLE_VAR, 
 from refluid.ir.callstack import user_frames
 from refluid.ir.checks import check
 from refluid.ir.described import Described
-from refluid.ir.editor import Editor
+from refluid.ir.editor import Editor, OperatorList
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
 
@@ -32,7 +32,7 @@ class Block(SubBlock, Described):
         self.parent_idx = parent_idx
         self.forward_block_idx: int | None = None
         self.vars: dict[str, Variable] = {}
-        self._ops: list[Operator] = []
+        self._ops = OperatorList()
 
     @property
     def ops(self) -> Sequence[Operator]:
@@ -91,7 +91,7 @@ class Block(SubBlock, Described):
         if name is not None and name in self.vars:
             var = self._same(self.vars[name], options)
         else:
-            var = self.add_var(Variable(self, *args, **options))
+            var = Variable(self, *args, **options)
         if initializer is not None:
             initializer(var, self)
         return var
@@ -106,7 +106,7 @@ class Block(SubBlock, Described):
         return var
 
     def add_var(self, var: Variable) -> Variable:
-        """Puts a variable made for this block into it."""
+        """Puts a variable made for this block into it; variables do it as they are made."""
         self.vars[var.name] = var
         self.program.touch()
         return var
@@ -121,16 +121,18 @@ class Block(SubBlock, Described):
     def create_parameter(self, *args: Any, **options: Any) -> Parameter:
         """Makes a parameter; parameters always live in the global block.
 
-        initializer: appends the operator that gives it a value, unless there is one.
+        initializer: appends the operator that gives it a value, unless there is one. What the
+        operator writes has no gradient otherwise, parameters keep theirs.
         """
         initializer = options.pop("initializer", None)
         home = self.program.global_block()
         parameter = Parameter(home, *args, **options)
-        home.add_var(parameter)
         if initializer is not None and not any(
             parameter.name in op.output_arg_names for op in home.ops
         ):
+            stops = parameter.stop_gradient
             initializer(parameter, self)
+            parameter.stop_gradient = stops
         return parameter
 
     def all_parameters(self) -> list[Parameter]:

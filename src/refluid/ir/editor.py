@@ -10,6 +10,19 @@ if TYPE_CHECKING:
     from refluid.ir.operator import Operator
 
 
+class OperatorList(list["Operator"]):
+    """The operators of a block, in order.
+
+    Users' scripts append what a description has put there already: `block.ops.append(op)` after
+    `Operator(block, block.desc.append_op(), ..)`.
+    """
+
+    def append(self, op: Operator) -> None:
+        """Puts an operator at the end, unless it is there."""
+        if not any(one is op for one in reversed(self)):
+            super().append(op)
+
+
 class Editor:
     """Changes the operators of a block; after each change the program counts as changed.
 
@@ -34,7 +47,7 @@ class Editor:
         """Puts these operators in the place of all."""
         ops = list(ops)
         self._check(ops)
-        self.block._ops = ops
+        self.block._ops = OperatorList(ops)
         self.block.program.touch()
 
     def keep(self, wanted: Callable[[Operator], bool]) -> None:

@@ -43,8 +43,19 @@ def _declared(known: schema.OpSchema | None, name: str) -> AttrType | None:
     return declared.kind if declared else None
 
 
-class Operator(Described):
-    """An operator of a block. Made by `Block.append_op`, never directly by users.
+class _OfDescriptions(type):
+    """Makes operators, also as Fluid does: `Operator(block, block.desc.append_op(), "mul", ..)`."""
+
+    def __call__(cls, block: Any, *given: Any, **options: Any) -> Any:
+        if "desc" in options:
+            return options.pop("desc").become(*given, **options)
+        if given and not isinstance(given[0], str):
+            return given[0].become(*given[1:], **options)
+        return super().__call__(block, *given, **options)
+
+
+class Operator(Described, metaclass=_OfDescriptions):
+    """An operator of a block. Made by `Block.append_op`, seldom directly by users.
 
     Attributes are kept in the order given, each with its type, so that a program that was
     read from a file is written back as it was.

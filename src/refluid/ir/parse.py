@@ -135,16 +135,12 @@ class _Parser:
         desc = self._describe(options)
         var = Variable(self._block, **options)
         var.is_data = var.is_data or bool(var.need_check_feed)
-        self._declare(var, desc)
+        var.extra_desc = desc
 
     def _param(self) -> None:
         options: dict[str, Any] = {}
         desc = self._describe(options)
-        self._declare(Parameter(self._block, options.pop("shape"), **options), desc)
-
-    def _declare(self, var: Variable, desc: bytes | None) -> None:
-        var.extra_desc = desc
-        self._block.add_var(var)
+        Parameter(self._block, options.pop("shape"), **options).extra_desc = desc
 
     def _describe(self, options: dict[str, Any]) -> bytes | None:
         """Reads constructor arguments into `options`; returns a type description, if any."""

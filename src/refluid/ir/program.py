@@ -214,23 +214,28 @@ class Program(Described):
     def clone(self, for_test: bool = False) -> Program:
         """A copy that shares nothing but the values in scopes.
 
-        With `for_test` operators such as dropout and batch_norm switch to inference, and
-        backward, optimizer and learning-rate schedule operators are left out.
+        With `for_test` operators such as dropout and batch_norm switch to inference. After
+        `minimize` backward, optimizer and learning-rate schedule operators are left out, too; a
+        schedule made before `minimize` stays in a copy made before it, and counts its runs.
         """
         copy = Program()
+        left = _SKIP_IN_TEST if for_test and self._has_role(OpRole.BACKWARD) else 0
         copy._seed, copy.version, copy.op_versions = self._seed, self.version, self.op_versions
         copy.blocks = [Block(copy, block.idx, block.parent_idx) for block in self.blocks]
         with without_collections():
             for block, twin in zip(self.blocks, copy.blocks, strict=True):
                 twin.forward_block_idx = block.forward_block_idx
                 twin.vars = {name: var.copy_to(twin) for name, var in block.vars.items()}
-                kept = [op for op in block.ops if not (for_test and op.role & _SKIP_IN_TEST)]
+                kept = [op for op in block.ops if not op.role & left]
                 Editor(twin).assign(copy_op(op, twin) for op in kept)
         if for_test:
             copy.inference_mode()
         else:
             copy._before_runs = dict(self._before_runs)
         return copy
+
+    def _has_role(self, role: int) -> bool:
+        return any(op.role & role for block in self.blocks for op in block.ops)
 
     def inference_mode(self) -> None:
         """Sets `is_test` wherever an operator has it, and drops variables nothing uses."""

@@ -83,13 +83,13 @@ def _decode_place(message: pb.BlockDesc, block: Block, number: int) -> None:
 def _decode_block(message: pb.BlockDesc, block: Block) -> None:
     for number, one in enumerate(message.vars):
         with _part(f"block {block.idx}, variable {number}"):
-            block.add_var(_decode_var(one, block))
+            _decode_var(one, block)
     for number, op in enumerate(message.ops):
         with _part(f"block {block.idx}, operator {number} ({op.type!r})"):
             Editor(block).append(_decode_op(op, block))
 
 
-def _decode_var(message: pb.VarDesc, block: Block) -> Variable:
+def _decode_var(message: pb.VarDesc, block: Block) -> None:
     kind = VarType(message.type.type)
     options: dict[str, Any] = {}
     if kind == VarType.SELECTED_ROWS:
@@ -112,7 +112,6 @@ def _decode_var(message: pb.VarDesc, block: Block) -> Variable:
     encode_type(var, again)
     if again != message.type:
         var.extra_desc = message.type.SerializeToString()
-    return var
 
 
 def _element(number: int) -> VarType | None:

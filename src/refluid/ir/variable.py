@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Variable(Overloads, AtOnce, Described):
     """A value of a program: it has a shape (-1 where unknown), an element type and a LoD level.
 
-    It holds no data; data are in a `Scope` while and after the program runs.
+    It holds no data; data are in a `Scope` while and after the program runs. Its block has it from
+    the time it is made, in place of another of its name.
     """
 
     kind = "var"  # in text
@@ -60,6 +61,7 @@ class Variable(Overloads, AtOnce, Described):
         self.belong_to_optimizer = belong_to_optimizer
         self.extra_desc: bytes | None = None
         self._info: dict[str, Any] | None = None
+        block.add_var(self)
 
     @property
     def shape(self) -> tuple[int, ...]:

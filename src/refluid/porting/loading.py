@@ -41,7 +41,7 @@ def compile_old(data: bytes, file: str, package: str = "") -> CodeType | None:
     try:
         tree = _python3(source, file)
     except SyntaxError as error:
-        tree = _python2(source, file, error)
+        tree = _python2(source, file, error, package)
         changed = True
     else:
         changed = may_need(source) and _rewritten(tree, source, file)
@@ -88,10 +88,12 @@ def parsed_old(data: bytes, file: str) -> tuple[ast.Module, int | None]:
             return tree, error.lineno or 1
 
 
-def _translated(source: str, file: str, error: SyntaxError) -> tuple[ast.Module, str]:
+def _translated(
+    source: str, file: str, error: SyntaxError, package: str = ""
+) -> tuple[ast.Module, str]:
     from refluid.porting import translation
 
-    text = translation.translate(source, file)
+    text = translation.translate(source, file, in_package=bool(package))
     if text is None:
         raise error
     tree = _parsed(text, file)
@@ -99,8 +101,8 @@ def _translated(source: str, file: str, error: SyntaxError) -> tuple[ast.Module,
     return tree, text
 
 
-def _python2(source: str, file: str, error: SyntaxError) -> ast.Module:
-    tree, text = _translated(source, file, error)
+def _python2(source: str, file: str, error: SyntaxError, package: str) -> ast.Module:
+    tree, text = _translated(source, file, error, package)
     divides = not divides_as_python3(source)
     _say_python2(file, "is Python 2 and runs translated", divides, "refluid run --show-translation")
     if _show_translation:

@@ -18,8 +18,12 @@ class NoTranslator(SyntaxError):
     """A file is Python 2, and the package that translates it isn't installed."""
 
 
-def translate(source: str, file: str) -> str | None:
-    """The text in Python 3; None where it isn't Python 2 either."""
+def translate(source: str, file: str, *, in_package: bool = False) -> str | None:
+    """The text in Python 3; None where it isn't Python 2 either.
+
+    in_package: whether what lies beside the file is found before what `sys.path` has. A script's
+    folder is on the path, and a script is part of no package, also beside an `__init__.py`.
+    """
     try:
         from fissix.pgen2.parse import ParseError
         from fissix.pgen2.tokenize import TokenError
@@ -33,7 +37,7 @@ def translate(source: str, file: str) -> str | None:
         source += "\n"
     for print_function in (False, True):
         try:
-            tree = _translator(print_function).refactor_string(source, file)
+            tree = _translator(print_function, in_package).refactor_string(source, file)
         except (ParseError, TokenError, IndentationError):
             continue
         text = str(tree)
@@ -46,15 +50,16 @@ def translate(source: str, file: str) -> str | None:
 
 
 @functools.cache
-def _translator(print_function: bool) -> Any:
+def _translator(print_function: bool, in_package: bool) -> Any:
     from fissix.refactor import RefactoringTool, get_fixers_from_package
 
     # Deeply nested expressions are walked by recursion.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
+    without = _NOT_TRANSLATED if in_package else (*_NOT_TRANSLATED, "fix_import")
     fixers = [
         one
         for one in get_fixers_from_package("fissix.fixes")
-        if one.rpartition(".")[2] not in _NOT_TRANSLATED
+        if one.rpartition(".")[2] not in without
     ]
     return RefactoringTool(fixers, {"print_function": print_function})
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from refluid.core.dtypes import VarType as _VarType
 from refluid.ir.attributes import AttrType
+from refluid.ir.checks import check
 from refluid.ir.operator import Operator
 from refluid.ir.schema import find
 from refluid.ir.variable import Variable
@@ -116,6 +117,30 @@ class OpDesc:
             own.remove_attr(name)
         for name, value in given.all_attrs().items():
             own.set_attr(name, value)
+
+    def become(
+        self,
+        type: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> Operator:
+        """The operator that it describes; without a type yet, it becomes what is given.
+
+        As `append_op` makes it. ValueError where neither says a type.
+        """
+        own = self._operator
+        if own.type:
+            return own
+        if type is None:
+            raise ValueError("`type` of an Operator can not be None: say what it computes")
+        made = own.block.make_op(type, inputs, outputs, attrs)
+        check(made)
+        own.inputs, own.outputs = made.inputs, made.outputs
+        own.attrs, own.attr_types = made.attrs, made.attr_types
+        own.set_type(type)
+        self.infer_shape(own.block.desc)
+        return own
 
     def check_attrs(self) -> None:
         """Gives it the declared attributes that it has not, with their defaults."""

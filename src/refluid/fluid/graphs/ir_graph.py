@@ -92,7 +92,7 @@ class IrGraph:
         block = self.graph.block
         var = block.find_var_recursive(name)
         if var is None:
-            var = block.add_var(var_desc._var.copy_to(block))
+            var = var_desc._var.copy_to(block)
         return IrVarNode(self.graph.add(name, var))
 
     def create_op_node(

@@ -75,7 +75,7 @@ class QuantizeTranspiler:
         for name, var in main.global_block().vars.items():
             if var.persistable and name not in before:
                 first = _FIRST_SCALE if name.endswith(_SCALE) else 1.0
-                ConstantInitializer(first)(block.add_var(var.copy_to(block)), block)
+                ConstantInitializer(first)(var.copy_to(block), block)
 
     def freeze_program(self, program: Program, place: Place, scope: Scope | None = None) -> None:
         """Changes a program for tests: products are of whole numbers, the weights in the scope are.
@@ -99,6 +99,6 @@ def _become(program: Program, other: Program) -> None:
     block, made = program.global_block(), other.global_block()
     for name, var in made.vars.items():
         if name not in block.vars:
-            block.add_var(var.copy_to(block))
+            var.copy_to(block)
     Editor(block).assign(copy_op(op, block) for op in made.ops)
     Editor(block).forget_variables(set(block.vars) - set(made.vars))

@@ -90,6 +90,5 @@ class DetectionMAP:
         program = Program() if reset_program is None else reset_program
         with program_guard(program):
             state = self.has_state.copy_to(program.current_block())
-            program.current_block().add_var(state)
             fill_constant([1], state.dtype, 0, out=state)
         executor.run(program)

@@ -150,7 +150,6 @@ def _in_main(name: str, tensors: Sequence[ReadTensor], source: _Source | None) -
     )
     made._source = source
     set_read_tensors(made, tensors)
-    block.add_var(made)
     return made
 
 

@@ -136,6 +136,11 @@ class LightNASStrategy(Strategy):
 
 
 def _like(graph: GraphWrapper, program: Any, fetched: Sequence[Any]) -> GraphWrapper:
-    """Another program with the same titles: names are those that are fetched, in their order."""
-    names = {title: var.name for title, var in zip(graph.out_nodes, fetched, strict=False)}
+    """Another program with the same titles: of the same variables, as networks are named alike.
+
+    Where it lacks one of them, of those that are fetched, in their order.
+    """
+    names = dict(graph.out_nodes)
+    if not all(program.global_block().has_var(name) for name in names.values()):
+        names = {title: var.name for title, var in zip(names, fetched, strict=False)}
     return GraphWrapper(program, graph.in_nodes, names)
