@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,16 @@ def test_what_users_raise_stays_as_it_is() -> None:
         right = L.fill_constant([1], "bool", True)
         with pytest.raises(ValueError, match=r"^invalid literal for int"):
             L.cond(right, branch, branch)
+
+
+def test_what_an_installed_package_raises_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "site-packages" / "models.py"
+    names: dict[str, Any] = {}
+    exec(compile("def branch():\n    return {}['size']", str(file), "exec"), names)
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        right = L.fill_constant([1], "bool", True)
+        with pytest.raises(KeyError, match=r"^'size'$"):
+            L.cond(right, names["branch"], names["branch"])
 
 
 def test_what_refluid_raises_stays_as_it_is() -> None:

@@ -97,8 +97,11 @@ def _was_raised(found: TracebackType) -> bool:
 
 
 def _is_users(found: TracebackType) -> bool:
+    """Whether the frame is of a script, or of a package that uses refluid."""
     file = found.tb_frame.f_code.co_filename
-    return not is_part(file) and not is_library(file)
+    if is_part(file) or "/numpy/" in file:
+        return False
+    return not is_library(file) or "-packages/" in file
 
 
 def _is_a(value: Any, *names: str) -> bool:
