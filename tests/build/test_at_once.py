@@ -14,6 +14,9 @@ from refluid.eager import Eager, VarBase
 from refluid.eager.tracing import recorded
 from tests.build.networks import NETWORKS, drawn, start
 
+# In programs a convolution has its bias in it, which some processors' kernels add first, some last.
+_ROUNDED = {"conv2d": 1e-5}
+
 
 def _listed(made: Any) -> list[Any]:
     return list(made) if isinstance(made, list | tuple) else [made]
@@ -48,7 +51,8 @@ def test_numbers_are_those_of_a_program(name: str) -> None:
     assert [one.type for one in ran if one.type in types] == types
     assert fluid.default_main_program().current_block().ops == before
     for one, wanted in zip(made, expected, strict=True):
-        np.testing.assert_array_equal(one.numpy(), wanted)
+        bound = _ROUNDED.get(name, 0.0)
+        np.testing.assert_allclose(one.numpy(), wanted, rtol=bound, atol=bound)
         assert one.numpy().dtype == wanted.dtype
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -145,7 +146,8 @@ def test_options_of_workers(feeds: Any, capfd: pytest.CaptureFixture[str]) -> No
     def begin(number: int) -> None:
         info = fluid.io.get_worker_info()
         assert info is not None
-        print(f"worker {number} is {info.id} of {info.num_workers}", flush=True)
+        text = f"worker {number} is {info.id} of {info.num_workers}\n"
+        os.write(1, text.encode())  # at once: both workers write at the same time
 
     loader = fluid.io.DataLoader(
         Numbers(4), feeds, CPU, batch_size=2, num_workers=2, worker_init_fn=begin
