@@ -124,6 +124,7 @@ compressor: {{epoch: 8, strategies: [quantise]}}
     accuracies = made.context.eval_results["acc"]
     assert max(accuracies[4:]) > 0.7  # from 0.45; epochs differ by rounding
     types = {op.type() for op in made.context.optimize_graph.ops()}
+    assert types == {op._op.type for op in made.context.optimize_graph.ops()}  # scripts count so
     assert any(kind.startswith("fake_quantize") for kind in types)
     sizes = {kind: (path / "weights").stat().st_size for kind, path in paths.items()}
     assert sizes["int8"] < 0.6 * sizes["float"] and sizes["mobile"] < 0.6 * sizes["float"]

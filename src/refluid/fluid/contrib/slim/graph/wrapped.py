@@ -59,6 +59,7 @@ class OpWrapper:
     def __init__(self, op: Operator, graph: HasOperators) -> None:
         assert isinstance(op, Operator)
         self.op, self._graph = op, graph
+        self._op = op  # Fluid's name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OpWrapper) and self.op is other.op
