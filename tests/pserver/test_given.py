@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -60,3 +61,27 @@ def test_no_trainer_has_such_a_number(number: int) -> None:
 def test_blanks_between_addresses() -> None:
     made = _transpiled("127.0.0.1:6174, 127.0.0.1:6175")
     assert made.get_pserver_program("127.0.0.1:6175").global_block().ops
+
+
+def _warned(make: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> str:
+    main, startup, _ = network(make, lambda: 0.1, sparse=False)
+    caplog.clear()
+    with caplog.at_level("WARNING", "refluid"):
+        fluid.DistributeTranspiler().transpile(0, main, HERE, 1, startup_program=startup)
+    return caplog.text
+
+
+ON_TRAINERS: dict[str, Callable[..., Any]] = {
+    "Lookahead": lambda rate: fluid.optimizer.LookaheadOptimizer(OPTIMIZERS["sgd"](rate)),
+    "decoupled decay": lambda rate: fluid.contrib.extend_with_decoupled_weight_decay(
+        fluid.optimizer.Adam
+    )(weight_decay=0.1, learning_rate=rate),
+}
+
+
+@pytest.mark.parametrize("name", ON_TRAINERS)
+def test_what_trainers_alone_change_is_said(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert "in the trainer alone" not in _warned(OPTIMIZERS["adam"], caplog)
+    text = _warned(ON_TRAINERS[name], caplog)
+    assert "changes emb" in text
+    assert "in the trainer alone" in text

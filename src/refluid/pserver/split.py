@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from refluid.core.dtypes import to_torch
@@ -106,6 +106,7 @@ def split(
         tuple(_table(one, former) for one in tables),
     )
     known = {one.param.name: one for one in (*dense, *tables)}
+    _warn_of_changes(former.main, known)
     own_dense, own_tables = _sorted(main, startup)
     side = TrainerSide(trainer, layout, [*own_dense, *own_tables])
     rewrite_main(main, side)
@@ -113,6 +114,22 @@ def split(
     is_sgd = all(one.op.type == "sgd" for one in known.values())
     held = ServerSide(former.main, former.startup, layout, known)
     return Split(trainer, layout, held, is_sgd, options, SavedBefore(held))
+
+
+def _warn_of_changes(main: Program, known: Mapping[str, ParameterUpdate]) -> None:
+    """Names what else changes a parameter: trainers do, and the servers' value takes its place."""
+    moved = {id(op) for update in known.values() for op in update.ops}
+    changed: dict[str, list[str]] = {}
+    for op in (op for block in main.blocks for op in block.ops if id(op) not in moved):
+        for name in known.keys() & set(op.output_arg_names):
+            changed.setdefault(op.title, []).append(name)
+    for title, names in changed.items():
+        _LOGGER.warning(
+            "operator %s changes %s in the trainer alone: servers, which have the parameters, "
+            "don't learn of it, so training differs from that of one process",
+            title,
+            ", ".join(sorted(names)),
+        )
 
 
 # What `sparse_embedding` calls tables on disk.
