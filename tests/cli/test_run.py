@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.choices import often
 from tests.started import refluid
 
 
@@ -137,7 +138,7 @@ def test_a_scripts_own_print_options_hold(tmp_path: Path) -> None:
     assert others == ["[1] [0.333] [0 1 2 ... 6 7 8]", "[1] [0.3]", "[0.333]"]
 
 
-@pytest.mark.parametrize("how", ["spawn", "forkserver"])
+@pytest.mark.parametrize("how", often(["spawn", "forkserver"], ["forkserver"]))
 def test_processes_started_anew_have_paddle_and_old_names(tmp_path: Path, how: str) -> None:
     """Such a process runs the script's file again before it does anything else.
 

@@ -74,6 +74,7 @@ def test_rounding_widens_what_may_differ() -> None:
     assert not differences(Outcome([(ROWS, [])], rounding=[0.02]), far, 1e-4)
 
 
+@pytest.mark.slow
 def test_networks() -> None:
     runs = [one for one in networks(range(40)) if one is not None]
     assert len(runs) > 10

@@ -69,6 +69,7 @@ def test_a_script_is_run_and_judged(
     assert "10 losses" in zoo.line_of(found[0])
 
 
+@pytest.mark.slow
 def test_what_is_printed_as_a_reward_has_to_rise(
     zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +80,7 @@ def test_what_is_printed_as_a_reward_has_to_rise(
     assert (found["verdict"], found["losses"]) == ("trains", [float(one) for one in range(9)])
 
 
+@pytest.mark.slow
 def test_another_repository_by_a_tag(
     zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.choices import often
+
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 _JOB = """\
@@ -74,7 +76,7 @@ def came_of(jobs: ModuleType, folder: Path, does: str, limit: float = 100.0) -> 
     return str(jobs.came_of(recipe, "tcp", options, folder / "run"))
 
 
-@pytest.mark.parametrize("does", ["arguments", "environment"])
+@pytest.mark.parametrize("does", often(["arguments", "environment"], ["arguments"]))
 def test_servers_and_trainers_are_told_their_roles(
     jobs: ModuleType, tmp_path: Path, does: str
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_script_is_the_only_trainer(tmp_path: Path) -> None:
     assert found["flag"] == "3" and any("127.0.0.1:7000" in line for line in shown)
 
 
+@pytest.mark.slow
 def test_several_trainers_run_in_processes_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     logs = tmp_path / "logs"
