@@ -15,6 +15,10 @@ from refluid.kernels.panels import choice, loops, product, tiles
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from tests.kernels.panels import always_by_panels
 
+_LOOPS = (
+    *("lay_panel", "multiply_panels", "multiply_few"),  # those that others call first
+    *("lay_panels", "multiply_left", "multiply_right"),
+)
 SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 23, 31, 32, 33, 48, 64)
 
 
@@ -72,33 +76,36 @@ def test_of_any_sizes(group: int) -> None:
         drawn.judge(laid_product(drawn.a, drawn.b, lay_panels(drawn.b), drawn.bias))
 
 
-def test_in_parts_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the rows, and of the numbers of each line."""
     monkeypatch.setattr(product, "_LEFT", 500)
     monkeypatch.setattr(product, "_DEPTH", 30)
     for seed in range(100):
         drawn = Drawn(seed)
         drawn.judge(panel_product(drawn.a, drawn.b, drawn.bias))
+        drawn.judge(laid_product(drawn.a, drawn.b, lay_panels(drawn.b), drawn.bias))
 
 
 @pytest.mark.slow
 def test_tiles_of_the_other_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that this processor has no registers for are right, too, if slow."""
     own = tiles.tile_sizes()
-    other = tiles.TileSizes(1, (6, 4)) if own.vectors == 2 else tiles.TileSizes(2, (12, 8))
+    sizes = tiles.TileSizes(1, 6, (5, 4)), tiles.TileSizes(2, 12, (10, 8))
+    other = sizes[own.vectors == 1]
     for module in (tiles, product):
         monkeypatch.setattr(module, "tile_sizes", lambda: other)
-    # Compiled anew for them, those that others call first, and kept nowhere.
-    for name in ("lay_panel", "multiply_panels", "lay_panels", "multiply_left", "multiply_right"):
+    # Compiled anew for them, and kept nowhere.
+    for name in _LOOPS:
         fresh = CompiledLoop(getattr(loops, name).function)
         monkeypatch.setattr(loops, name, fresh.dispatcher)
-    product._kind.cache_clear()
+    product._low.cache_clear()
     try:
         for seed in range(200):
             drawn = Drawn(seed)
             drawn.judge(panel_product(drawn.a, drawn.b, drawn.bias))
             drawn.judge(laid_product(drawn.a, drawn.b, lay_panels(drawn.b), drawn.bias))
     finally:
-        product._kind.cache_clear()
+        product._low.cache_clear()
 
 
 def test_not_finite_numbers_stay_in_their_rows_and_columns() -> None:
@@ -110,7 +117,7 @@ def test_not_finite_numbers_stay_in_their_rows_and_columns() -> None:
 
 def test_a_row_is_the_same_whatever_comes_with_it() -> None:
     torch.manual_seed(0)
-    a, b = torch.randn(70, 300), torch.randn(300, 90)
+    a, b = torch.randn(70, 1300), torch.randn(1300, 90)
     whole, panels = panel_product(a, b), lay_panels(b)
     for rows in (1, 5, 6, 33):
         assert torch.equal(panel_product(a[:rows], b), whole[:rows])
@@ -145,7 +152,8 @@ def test_what_is_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(choice.of_repeated, "told", told)
         assert choice.pays(700, 650, 2600) is taken
         assert choice.pays_repeated(20, 650, 2600, 35) is taken
-    assert not choice.pays(700, 2600, 650)  # narrow
+        assert choice.pays(700, 2600, 650) is taken
+    assert not choice.pays(2600, 700, 511)  # narrow
     assert not choice.pays(63, 2600, 2600)
     assert not choice.pays(64, 512, 1024)  # small
     assert not choice.pays_repeated(65, 650, 2600, 35)
@@ -179,7 +187,7 @@ def _run(way: object) -> float:
 def test_nothing_is_where_torch_uses_other_registers(
     wide: bool, capability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "tile_sizes", lambda: tiles.TileSizes(2 if wide else 1, (6, 4)))
+    monkeypatch.setattr(choice, "tile_sizes", lambda: tiles.TileSizes(2 if wide else 1, 6, (5, 4)))
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     assert choice.PanelSpeed(lambda: 2.0)() == 0.0
 

@@ -71,6 +71,13 @@ class VectorWriter:
         name = f"llvm.masked.store.v{LANES}f32.p0"
         self.call(name, self.ir.VoidType(), value, place, self.word(4), mask)
 
+    def fetch(self, place: Any, nearness: int) -> None:
+        """What is there, if anything is, will be read soon: it comes into the caches, for 3 into
+        the nearest, too."""
+        place = self.builder.bitcast(place, self.ir.IntType(8).as_pointer())
+        numbers = map(self.word, (0, nearness, 1))
+        self.call("llvm.prefetch.p0", self.ir.VoidType(), place, *numbers)
+
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         return self.call(f"llvm.fmuladd.v{LANES}f32", self.type, a, b, c)
 

@@ -15,8 +15,8 @@ from refluid.kernels.panels.product import laid_product, lay_panels, panel_produ
 from refluid.kernels.panels.tiles import tile_sizes
 from refluid.kernels.processor import apart, shortest
 
-# Multiplications, rows and columns from which a product may be by panels. Those of fewer columns
-# than the inner size gain nothing: laying the left factor takes as long as what is gained.
+# Multiplications, rows and columns from which a product may be by panels: laying the left factor
+# of one with fewer columns takes as long as what is gained.
 LARGE, ROWS, COLUMNS = 2**28, 64, 512
 # Products of two to so many rows take a right factor that was laid before, of so many numbers,
 # where that serves so many of them. Of one row torch's are faster: a tile has four at least.
@@ -58,7 +58,7 @@ of_repeated = PanelSpeed(lambda: _speed(*_REPEATED, _laid_before))
 
 def pays(rows: int, inner: int, columns: int) -> bool:
     """Whether a product (rows, inner) · (inner, columns) of float32 on the CPU is faster so."""
-    if rows < ROWS or columns < max(COLUMNS, inner) or rows * inner * columns < LARGE:
+    if rows < ROWS or columns < COLUMNS or rows * inner * columns < LARGE:
         return False
     return of_one() >= _GAIN
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from refluid.kernels.by_numba import intrinsic
+from refluid.kernels.vectors import VectorWriter
 
 SIDE = 8
 
@@ -81,11 +82,8 @@ copy_8, copy_16 = _copied(8), _copied(16)
 
 
 def _prefetched(ir: Any, numba: Any, builder: Any, given: list[Any]) -> None:
-    word = ir.IntType(32)
     place = builder.inttoptr(given[0], ir.IntType(8).as_pointer())
-    kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-    function = numba.cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(function, [place, word(0), word(3), word(1)])
+    VectorWriter(ir, numba, builder).fetch(place, 3)
 
 
 # prefetch((address,)): what is there will be read soon; no harm is done where nothing is.

@@ -20,7 +20,7 @@ from refluid.kernels.panels.laying import (
     prefetch,
     turn_square,
 )
-from refluid.kernels.panels.tiles import high, low
+from refluid.kernels.panels.tiles import high, low, middle
 from refluid.kernels.teams import for_team, taken
 
 
@@ -77,7 +77,7 @@ def lay_panels(counter: Any, factor: Any, shape: Any, size: Any, panels: Any) ->
 
 
 @compiled
-def multiply_panels(kind: Any, left: Any, size: Any, right: Any, result: Any, column: Any) -> None:
+def multiply_panels(left: Any, size: Any, right: Any, result: Any, column: Any) -> None:
     """The columns of a result that one right panel makes with all left ones, from `column` on.
 
     left, right: the addresses of panels; size: their height, and how many numbers each line has.
@@ -87,11 +87,30 @@ def multiply_panels(kind: Any, left: Any, size: Any, right: Any, result: Any, co
     for row in range(0, rows, height):
         panel, place = left + 4 * row * depth, out + 4 * (row * pitch + column)
         source, rest = more + 4 * (row * step + column), columns - column
-        tile = panel, right, depth, place, pitch, source, step, adds, rows - row, rest
-        if kind == 0:
-            high(tile)
-        else:
-            low(tile)
+        high((panel, right, depth, place, pitch, source, step, adds, rows - row, rest))
+
+
+@compiled
+def multiply_few(kind: Any, left: Any, size: Any, right: Any, result: Any, column: Any) -> None:
+    """`multiply_panels` of few left panels, all by a part of the right one's lines after the other.
+
+    size: the height and the width of panels, how many numbers each line has, and how many a part.
+    """
+    height, width, depth, part = size
+    out, pitch, rows, columns, more, step, adds = result
+    for first in range(0, depth, part):
+        deep, begin = min(part, depth - first), right + 4 * first * width
+        for row in range(0, rows, height):
+            panel = left + 4 * (row * depth + first * height)
+            place, rest = out + 4 * (row * pitch + column), columns - column
+            source, apart, plus = more + 4 * (row * step + column), step, adds
+            if first > 0:
+                source, apart, plus = place, pitch, 1
+            tile = panel, begin, deep, place, pitch, source, apart, plus, rows - row, rest
+            if kind == 0:
+                middle(tile)
+            else:
+                low(tile)
 
 
 @for_team
@@ -100,15 +119,15 @@ def multiply_left(
 ) -> None:
     """The product of a left factor in panels and a right one, which each thread lays for itself.
 
-    counters: the address of two, which are 0 before. left: that of panels of `height` rows, for
-    tiles of that kind. factor: that of the right one; `width` lines of it are a panel, and so many
-    panels are laid at once; first, depth: which numbers of the lines. scratch: that of memory for
-    so many panels of each thread. result: the address of the rows, how far they are apart, how many
-    rows and columns there are; the address of what is added to the products, how far its rows are
-    apart, and whether it is.
+    counters: the address of two, which are 0 before. left: that of panels of `height` rows. factor:
+    that of the right one; `width` lines of it are a panel, and so many panels are laid at once;
+    first, depth: which numbers of the lines. scratch: that of memory for so many panels of each
+    thread. result: the address of the rows, how far they are apart, how many rows and columns
+    there are; the address of what is added to the products, how far its rows are apart, and
+    whether it is.
     """
     shared = counters_at(counters)
-    kind, height, width, panels, first, depth = size
+    height, width, panels, first, depth = size
     columns, mine = result[3], scratch + 4 * taken(shared[1:]) * panels * width * depth
     begin = taken(shared) * panels * width
     while begin < columns:
@@ -118,7 +137,7 @@ def multiply_left(
             lay_panel(factor, shape, column, (width, first, depth), panel)
         for column in range(begin, end, width):
             panel = mine + 4 * (column - begin) * depth
-            multiply_panels(kind, left, (height, depth), panel, result, column)
+            multiply_panels(left, (height, depth), panel, result, column)
         begin = taken(shared) * panels * width
 
 
@@ -127,17 +146,17 @@ def multiply_right(
     counters: Any, factor: Any, shape: Any, right: Any, size: Any, scratch: Any, result: Any
 ) -> None:
     """The product of a left factor of few rows, which each thread lays for itself, and a right one
-    in panels: as `multiply_left`, of all numbers of the lines."""
+    in panels: as `multiply_left`, of all numbers of the lines, `part` of them at a time."""
     shared = counters_at(counters)
-    kind, height, width, panels, first, depth = size
+    kind, height, width, panels, depth, part = size
     rows, columns = result[2], result[3]
     mine = scratch + 4 * taken(shared[1:]) * ((rows + height - 1) // height * height) * depth
     begin = taken(shared) * panels * width
     if begin < columns:
         for row in range(0, rows, height):
-            lay_panel(factor, shape, row, (height, first, depth), mine + 4 * row * depth)
+            lay_panel(factor, shape, row, (height, 0, depth), mine + 4 * row * depth)
     while begin < columns:
         for column in range(begin, min(columns, begin + panels * width), width):
             panel = right + 4 * column * depth
-            multiply_panels(kind, mine, (height, depth), panel, result, column)
+            multiply_few(kind, mine, (height, width, depth, part), panel, result, column)
         begin = taken(shared) * panels * width

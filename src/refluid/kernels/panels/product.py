@@ -13,7 +13,7 @@ from refluid.kernels.panels import loops
 from refluid.kernels.panels.tiles import tile_sizes
 from refluid.kernels.teams import team_size
 
-# Numbers of each line that are multiplied at a time, and of all rows of the left factor then.
+# Numbers of each line that are multiplied at a time at most, and of all rows of the left factor.
 _DEPTH, _LEFT = 1024, 2**20
 # Panels of the right factor that a thread lays at once.
 _PANELS = 2
@@ -22,11 +22,16 @@ _PARTS = 6
 
 
 @cache
-def _kind(rows: int) -> tuple[int, int]:
-    """Number and height of the tiles by which so many rows take the fewest steps, each of which
+def _low(rows: int) -> tuple[int, int]:
+    """Number and height of the low tiles by which so many rows take the fewest steps, each of which
     takes as long as a row more."""
-    numbered = enumerate(tile_sizes().heights)
+    numbered = enumerate(tile_sizes().low)
     return min(numbered, key=lambda one: -(-rows // one[1]) * (one[1] + 1))
+
+
+def _part(inner: int) -> int:
+    """How many numbers of each line are multiplied at a time."""
+    return -(-inner // -(-inner // _DEPTH))
 
 
 def lies_as_factor(rows: int, columns: int, down: int, right: int) -> bool:
@@ -97,13 +102,13 @@ def laid_product(a: Tensor, other: Tensor, panels: Tensor, bias: Tensor | None =
 
 def _panel_product(a: Tensor, other: Tensor, bias: Tensor | None) -> Tensor:
     a, other = _laid_well(a), _laid_well(other)
-    (rows, inner), columns, width = a.shape, other.shape[1], tile_sizes().width
+    (rows, inner), columns, sizes = a.shape, other.shape[1], tile_sizes()
+    width, height = sizes.width, sizes.height
     out = a.new_empty(rows, columns)
     if not (rows and inner and columns):
         return out.zero_() if bias is None else out.copy_(bias)
-    pieces = -(-inner // _DEPTH)
-    depth = -(-inner // pieces)
-    kind, height = _kind(rows)
+    depth = _part(inner)
+    pieces = -(-inner // depth)
     at_once = min(rows, max(1, _LEFT // depth // height) * height)
     panels = -(-at_once // height) * height * depth
     blocks, scratch = -(-rows // at_once), team_size() * _PANELS * width * depth
@@ -125,7 +130,7 @@ def _panel_product(a: Tensor, other: Tensor, bias: Tensor | None) -> Tensor:
                 working.panels,
                 other.data_ptr(),
                 right,
-                (kind, height, width, _PANELS, first, deep),
+                (height, width, _PANELS, first, deep),
                 working.scratch,
                 (place, columns, count, columns, *more),
             )
@@ -158,7 +163,7 @@ def multiply_laid(a: Tensor, panels: Tensor, out: Tensor, bias: Tensor | None = 
     if not (rows and inner and columns):
         (out.zero_() if bias is None else out.copy_(bias))
         return
-    width, (kind, height) = tile_sizes().width, _kind(rows)
+    width, (kind, height) = tile_sizes().width, _low(rows)
     together = max(1, -(-columns // width) // (threads * _PARTS))
     working = _Working.of(2, 0, threads * -(-rows // height) * height * inner)
     added = (0, 0, 0) if bias is None else (bias.data_ptr(), 0, 1)
@@ -167,7 +172,7 @@ def multiply_laid(a: Tensor, panels: Tensor, out: Tensor, bias: Tensor | None = 
         a.data_ptr(),
         _shape(a),
         panels.data_ptr(),
-        (kind, height, width, together, 0, inner),
+        (kind, height, width, together, inner, _part(inner)),
         working.scratch,
         (out.data_ptr(), out.stride(0), rows, columns, *added),
     )

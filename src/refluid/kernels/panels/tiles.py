@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,10 +12,12 @@ from refluid.kernels.vectors import LANES, VectorWriter
 
 
 class TileSizes(NamedTuple):
-    """The tiles that fill a processor's registers: the vectors of a row, and two heights."""
+    """The tiles for a processor's registers: the vectors of a row; the height that fills them, and
+    two for few rows."""
 
     vectors: int
-    heights: tuple[int, int]
+    height: int
+    low: tuple[int, int]
 
     @property
     def width(self) -> int:
@@ -25,7 +28,7 @@ class TileSizes(NamedTuple):
 @cache
 def tile_sizes() -> TileSizes:
     """Those for 16 registers of 256 bits, or for 32 of 512 bits where the processor has them."""
-    return TileSizes(2, (12, 8)) if has_512_bits() else TileSizes(1, (6, 4))
+    return TileSizes(2, 12, (10, 8)) if has_512_bits() else TileSizes(1, 6, (5, 4))
 
 
 class _Tile(VectorWriter):
@@ -44,14 +47,21 @@ class _Tile(VectorWriter):
         place = self.builder.gep(begin, [self.size(number * LANES)])
         return self.builder.bitcast(place, self.type.as_pointer())
 
-    def add_up(self, left: Any, right: Any, depth: Any) -> None:
-        """The sums of products of the two panels, one number of each line after the other."""
-        builder = self.builder
+    def add_up(self, left: Any, right: Any, depth: Any, fetches: bool) -> None:
+        """The sums of products of the two panels, one number of each line after the other.
+
+        fetches: what follows the right panel in memory comes into the caches meanwhile.
+        """
+        builder, width = self.builder, self.size(self.vectors * LANES)
+        behind = builder.gep(right, [builder.mul(depth, width)])
         for one in (one for row in self.sums for one in row):
             builder.store(self.all(0.0), one)
         with self.utils.for_range(builder, depth) as loop:
             a = builder.gep(left, [builder.mul(loop.index, self.size(self.rows))])
-            b = builder.gep(right, [builder.mul(loop.index, self.size(self.vectors * LANES))])
+            place = builder.mul(loop.index, width)
+            b = builder.gep(right, [place])
+            for v in range(self.vectors if fetches else 0):
+                self.fetch(self.vector(builder.gep(behind, [place]), v), 2)
             factors = [builder.load(self.vector(b, v), align=4) for v in range(self.vectors)]
             for r, row in enumerate(self.sums):
                 one = self.spread(builder.load(builder.gep(a, [self.size(r)])), self.type)
@@ -80,8 +90,8 @@ class _Tile(VectorWriter):
                 self.store(found, target, mask)
 
 
-def _tile(number: int) -> Any:
-    """A function of compiled loops that makes a tile of that one of the heights.
+def _tile(height: Callable[[TileSizes], int], fetches: bool) -> Any:
+    """A function of compiled loops that makes a tile of a height.
 
     It takes the addresses of the left and the right panel, and how many numbers a line of them has;
     the address of the tile, and how far its rows are apart; the same of what is added, and 0 where
@@ -90,9 +100,9 @@ def _tile(number: int) -> Any:
 
     def generate(ir: Any, numba: Any, builder: Any, given: list[Any]) -> None:
         left, right, depth, out, pitch, more, step, adds, rows, columns = given
-        vectors, heights = tile_sizes()
-        tile = _Tile(ir, numba, builder, heights[number], vectors)
-        tile.add_up(floats(ir, builder, left), floats(ir, builder, right), depth)
+        sizes = tile_sizes()
+        tile = _Tile(ir, numba, builder, height(sizes), sizes.vectors)
+        tile.add_up(floats(ir, builder, left), floats(ir, builder, right), depth, fetches)
         added = builder.icmp_signed("!=", adds, tile.size(0))
         for r, row in enumerate(tile.sums):
             with builder.if_then(builder.icmp_signed("<", tile.size(r), rows)):
@@ -104,4 +114,7 @@ def _tile(number: int) -> Any:
     return of_numbers(10, generate)
 
 
-high, low = (_tile(number) for number in range(2))
+# Of large products, whose right panels stay in the caches; and of few rows, where they come from
+# memory one after the other.
+high = _tile(lambda sizes: sizes.height, False)
+middle, low = (_tile(lambda sizes, n=n: sizes.low[n], True) for n in range(2))  # type: ignore[misc]
