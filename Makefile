@@ -11,8 +11,8 @@ READY := $(VENV)/.ready
 PROTO := src/refluid/core/profiler.proto src/refluid/ir/framework.proto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-collective demo-pserver examples test test-all test-avx2 check format bench bench-full docs site gpu \
-  proto clean
+.PHONY: help setup demo demo-collective demo-pserver examples test test-all test-avx2 check types policies \
+  format bench bench-full docs site gpu proto clean
 MAKEFLAGS += --no-print-directory
 # Tests start many processes: each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,8 +61,13 @@ check: $(READY) ## lint, format, types, layers and policies
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || \
 	  { echo "not formatted (make format):"; $(BIN)/ruff format --check .; exit 1; }
-	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache --no-logo > $(VENV)/layers.txt || { cat $(VENV)/layers.txt; exit 1; }
+	@$(MAKE) -j 2 types policies
+
+types:
+	@$(BIN)/mypy --no-error-summary
+
+policies:
 	@$(PYTEST) tests/policies
 
 format: $(READY) ## format the code and mend what ruff can mend

@@ -20,12 +20,13 @@ def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """
     for speed in (choice.of_one, choice.of_repeated):
         monkeypatch.setattr(speed, "told", 9.0)
-    for name in ("LARGE", "ROWS", "COLUMNS", "NUMBERS"):
+    for module in (choice, products):
+        monkeypatch.setattr(module, "LARGE_PRODUCT", 1)
+        monkeypatch.setattr(module, "LARGE_FACTOR", 1)
+    for name in ("ROWS", "COLUMNS"):
         monkeypatch.setattr(choice, name, 1)
     monkeypatch.setattr(choice, "USES", 2)
-    monkeypatch.setattr(products, "_MANY", 1)
     monkeypatch.setattr(products, "_ENOUGH", 1)
-    monkeypatch.setattr(products, "_NUMBERS", 1)
     monkeypatch.setattr(simplify, "_LARGE", 1)
     entered: Counter[str] = Counter()
     for name in ("multiply_left", "multiply_right"):

@@ -18,7 +18,13 @@ from torch import Tensor
 from refluid.kernels.epilogues import ACTIVATE, activate_, add_relu
 from refluid.kernels.onednn import linear
 from refluid.kernels.packed import packed_weights
-from refluid.kernels.processor import CLEARLY, SLIGHTLY, onednn_speed
+from refluid.kernels.processor import (
+    CLEARLY,
+    LARGE_FACTOR,
+    LARGE_PRODUCT,
+    SLIGHTLY,
+    onednn_speed,
+)
 from refluid.kernels.rounded import multiply_sized, sizes
 from refluid.kernels.watching import is_watched
 
@@ -32,8 +38,6 @@ _COPIED = 45
 _WORTH_PYTHON = 2**23
 # Results that are narrower, of so many multiplications, are computed as their transpose.
 _NARROW, _ENOUGH, _DEEP = 12, 2**18, 32
-# Of fewer multiplications none is by panels, or by a matrix of fewer numbers.
-_MANY, _NUMBERS = 2**28, 2**17
 
 _none: list[Any] = []
 
@@ -158,7 +162,7 @@ def repeated(b: Tensor, rows: int, times: int) -> Callable[[Tensor, Tensor], Non
 
     b isn't written to between them; out lies row by row.
     """
-    if limits.panels and b.numel() >= _NUMBERS and b.is_cpu and b.dtype is torch.float32:
+    if limits.panels and b.numel() >= LARGE_FACTOR and b.is_cpu and b.dtype is torch.float32:
         from refluid.kernels.panels.choice import pays_repeated  # few programs have such
         from refluid.kernels.panels.product import lay_panels, multiply_laid
 
@@ -191,7 +195,7 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return ""
     if _watched(a, b):
         return ""
-    if size >= _MANY and limits.panels and _panels_pay(a, b):
+    if size >= LARGE_PRODUCT and limits.panels and _panels_pay(a, b):
         return "panels"
     speed = onednn_speed(rows)
     if speed and 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:

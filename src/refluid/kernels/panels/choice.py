@@ -13,14 +13,14 @@ from torch import Tensor
 from refluid.kernels.onednn import linear
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from refluid.kernels.panels.tiles import tile_sizes
-from refluid.kernels.processor import apart, shortest
+from refluid.kernels.processor import LARGE_FACTOR, LARGE_PRODUCT, apart, shortest
 
-# Multiplications, rows and columns from which a product may be by panels: laying the left factor
-# of one with fewer columns takes as long as what is gained.
-LARGE, ROWS, COLUMNS = 2**28, 64, 512
-# Products of two to so many rows take a right factor that was laid before, of so many numbers,
-# where that serves so many of them. Of one row torch's are faster: a tile has four at least.
-FEW_ROWS, NUMBERS, USES = 64, 2**17, 6
+# Rows and columns from which a large product may be by panels: laying the left factor of one with
+# fewer columns takes as long as what is gained.
+ROWS, COLUMNS = 64, 512
+# Products of two to so many rows take a right factor that was laid before, where that serves so
+# many of them. Of one row torch's are faster: a tile has four at least.
+FEW_ROWS, USES = 64, 6
 # What is measured, rows, inner size and columns, and how often; and from which speed on panels are
 # taken: what they gain is more where others use the processor's caches, too.
 _ONE, _REPEATED = ((256, 768, 3072), 6), ((24, 512, 1024), 32)
@@ -58,14 +58,14 @@ of_repeated = PanelSpeed(lambda: _speed(*_REPEATED, _laid_before))
 
 def pays(rows: int, inner: int, columns: int) -> bool:
     """Whether a product (rows, inner) · (inner, columns) of float32 on the CPU is faster so."""
-    if rows < ROWS or columns < COLUMNS or rows * inner * columns < LARGE:
+    if rows < ROWS or columns < COLUMNS or rows * inner * columns < LARGE_PRODUCT:
         return False
     return of_one() >= _GAIN
 
 
 def pays_repeated(rows: int, inner: int, columns: int, times: int) -> bool:
     """Whether so many products by one right factor are, which is laid for all of them."""
-    if not 1 < rows <= FEW_ROWS or inner * columns < NUMBERS or times < USES:
+    if not 1 < rows <= FEW_ROWS or inner * columns < LARGE_FACTOR or times < USES:
         return False
     return of_repeated() >= _GAIN
 
