@@ -39,7 +39,12 @@ class Drawn:
         self.matrices = [whole, turned]
         self.rights = [part, thin, self._call(aten.t.default, turned)]
         self.turned, self.double = turned, self._given(double.double())
+        wide = self._given(torch.randn(2 * columns))
         self.biases = [self._given(torch.randn(columns)), self._given(torch.randn(1, columns))]
+        self.biases += [
+            self._given(torch.randn(1)),
+            self._call(aten.slice.Tensor, wide, 0, 0, 2 * columns, 2),
+        ]
         self.inner = inner
         for _ in range(self.draws.randint(20, 60)):
             self._draw()

@@ -118,7 +118,7 @@ def _fits(product: _Product) -> bool:
     if len(known) < 3 or not all(map(_is_matrix, known)):
         return False
     bias = product.bias
-    if bias is not None and not (isinstance(bias, Value) and _is_row(bias.layout)):
+    if bias is not None and not (isinstance(bias, Value) and _is_row(bias, product.sizes[2])):
         return False
     return all(lies_as_factor(*one.shape, *one.stride) for one in map(_layout, factors))
 
@@ -129,8 +129,9 @@ def _is_matrix(layout: Layout | None) -> bool:
     return layout.dtype is torch.float32 and layout.device.type == "cpu"
 
 
-def _is_row(layout: Layout | None) -> bool:
-    if layout is None or len(layout.shape) != 1 or layout.dtype is not torch.float32:
+def _is_row(bias: Value, columns: int) -> bool:
+    layout = bias.layout
+    if layout is None or layout.shape != (columns,) or layout.dtype is not torch.float32:
         return False
     return layout.device.type == "cpu" and layout.stride == (1,)
 
