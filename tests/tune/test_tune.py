@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from refluid.cli.main import app
 from refluid.engine.strategy_file import read_strategy
 from tests.cli.test_profile import Checker
 from tests.started import refluid
@@ -56,16 +58,27 @@ def test_a_setting_that_is_in_the_way_is_found(tmp_path: Path) -> None:
     assert list((tmp_path / "cache").rglob("*.json"))
 
 
-def test_what_is_no_script_or_budget_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("print(1)")
-    for arguments, said in (
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
         (["none.py"], "no such script: none.py"),
         (["--budget", "soon", "train.py"], "--budget is like 90s"),
         (["--ips", "10.0.0.1,10.0.0.2", "train.py"], "trainers are tuned on one host"),
-        (["train.py"], "nothing to tune: the script ended before"),
-    ):
-        ran = refluid("tune", *arguments, folder=tmp_path)
-        assert ran.returncode == 2 and said in ran.stderr
+    ],
+)
+def test_what_is_no_script_or_budget_is_refused(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("print(1)")
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(app, ["tune", *arguments])
+    assert ran.exit_code == 2 and said in ran.stderr
+
+
+def test_a_script_without_a_loop_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)")
+    ran = refluid("tune", "train.py", folder=tmp_path)
+    assert ran.returncode == 2 and "nothing to tune: the script ended before" in ran.stderr
 
 
 @pytest.mark.slow
