@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import logging
 import subprocess
 import sys
@@ -155,6 +156,24 @@ def test_changed_code_of_llvm_is_other_code(folder: Path, tmp_path: Path) -> Non
         names: dict[str, Any] = {"__name__": "written"}
         exec(compile(path.read_text(), str(path), "exec"), names)
         assert names["risen"](np.array([4])) == 4 + more
+    assert len(list(folder.glob("risen-*.so"))) == 2
+
+
+def test_changed_code_that_it_uses_of_its_package_is_other_code(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "written_apart"
+    package.mkdir()
+    text = _WRITTEN.replace("MORE = {more}", "from written_apart.by_how_much import how_much")
+    (package / "adding.py").write_text(text.replace("(MORE)", "(how_much())"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # both are as old
+    for more in (3, 5):
+        (package / "by_how_much.py").write_text(f"def how_much():\n    return {more}\n")
+        adding = importlib.import_module("written_apart.adding")
+        assert adding.risen(np.array([4])) == 4 + more
+        for name in [one for one in sys.modules if one.startswith("written_apart")]:
+            monkeypatch.delitem(sys.modules, name)
     assert len(list(folder.glob("risen-*.so"))) == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
@@ -65,11 +66,12 @@ class NumbaLoop:
 class Late:
     """What numba is told of a global of compiled loops, made when it first compiles them.
 
-    It follows from the text that `writer`, else `make`, stands in.
+    It follows from the text of the module that `writer`, else `make`, stands in, and of those of
+    the same package whose classes and functions that one has.
     """
 
     def __init__(self, make: Callable[[], Any], writer: Callable[..., Any] | None = None) -> None:
-        self.make, self._code = make, cast(FunctionType, writer or make).__code__
+        self.make, self._writer = make, cast(FunctionType, writer or make)
 
     @cached_property
     def value(self) -> Any:
@@ -78,10 +80,30 @@ class Late:
     @cached_property
     def text(self) -> bytes:
         """What it follows from; its own code where the text isn't there."""
-        try:
-            return Path(self._code.co_filename).read_bytes()
-        except OSError:
-            return self._code.co_code
+        code = self._writer.__code__
+        own = _text(code.co_filename) or code.co_code
+        return own + b"".join(map(_text, _others(self._writer.__module__)))
+
+
+def _text(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def _others(name: str) -> list[str]:
+    """The files of the modules of a module's package from which it has something, those from which
+    they have, and so on."""
+    found, waiting = dict[str, str](), [name]
+    while waiting:
+        one = waiting.pop()
+        module = sys.modules.get(one)
+        if module is None or one in found or one.partition(".")[0] != name.partition(".")[0]:
+            continue
+        found[one] = getattr(module, "__file__", None) or ""
+        waiting += [getattr(value, "__module__", None) or "" for value in vars(module).values()]
+    return [path for one, path in sorted(found.items()) if one != name]
 
 
 def intrinsic(write: Callable[[Any, Any], Any], writer: Callable[..., Any] | None = None) -> Any:
