@@ -30,10 +30,26 @@ def require_equal(what: str, value: Tensor, other: str, shape: Sequence[int]) ->
         )
 
 
-def require_labels(Logits: Tensor, Label: Tensor, axis: int) -> None:
-    """EnforceNotMet unless there is one label where Logits have the classes."""
-    if Label.dim() != Logits.dim() or Label.shape[axis] != 1:
+def require_rows(what: str, value: Tensor, other: str, rows: int) -> None:
+    """EnforceNotMet where `value` hasn't as many rows as the other has."""
+    if value.shape[:1] != (rows,) and not value.is_meta:
         raise EnforceNotMet(
-            f"If Attr(soft_label) == false, the axis dimension of Input(Label) should be 1, but "
-            f"Label is {list(Label.shape)}, Logits {list(Logits.shape)} and axis {axis}"
+            f"{what} has shape {list(value.shape)}, but {other} has {rows} rows: it needs as many"
+        )
+
+
+def require_labels(X: Tensor, Label: Tensor, axis: int = -1, *, may_lack: bool = False) -> None:
+    """EnforceNotMet unless there is one label where X has the classes, along the axis.
+
+    may_lack: labels may be without that dimension.
+    """
+    if Label.is_meta:
+        return
+    wanted = [*X.shape]
+    wanted[axis] = 1
+    if [*Label.shape] != wanted and not (may_lack and [*Label.shape] == wanted[:-1]):
+        raise EnforceNotMet(
+            f"If Attr(soft_label) == false, the axis dimension of Input(Label) should be 1 and the "
+            f"others those of the scores, but Label is {list(Label.shape)}, the scores are "
+            f"{list(X.shape)} and axis is {axis}"
         )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from refluid.ops.bounded import Matrix
 from refluid.ops.registry import gradient, operator
+from refluid.ops.sizes import require_rows
 
 
 def _positive(X: Tensor, Label: Tensor) -> tuple[Tensor, Tensor]:
@@ -36,6 +37,7 @@ def sigmoid_focal_loss(
     -alpha * (1 - p)^gamma * log(p) where column c is class c + 1 of the Label (N, 1), else
     -(1 - alpha) * p^gamma * log(1 - p). Label 0 is background, rows of label -1 are 0.
     """
+    require_rows("Label", Label, "X", len(X))
     of_positives, of_negatives = _shares(X, Label, FgNum, alpha)
     column, named = _positive(X, Label)
     x = X.gather(1, column)

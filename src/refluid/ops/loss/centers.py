@@ -9,6 +9,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
 from refluid.ops.infer import infer_in_place, infer_like
 from refluid.ops.registry import gradient, operator
+from refluid.ops.sizes import require_rows
 
 
 def _declared(definition: OperatorDef, op: Operator) -> None:
@@ -45,6 +46,7 @@ def center_loss(
     need_update: each centre then moves by rate * (sum of its samples' differences) / (1 + their
     number). Centers: (cluster_num, D).
     """
+    require_rows("Label", Label, "X", len(X))
     x, label = X.flatten(1), Label.reshape(-1).long()
     difference = x - Centers[label]
     loss = 0.5 * (difference * difference).sum(1, keepdim=True)

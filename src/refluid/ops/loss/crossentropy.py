@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.kernels.epilogues import label_loops, sigmoid_loops
 from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, operator
+from refluid.ops.sizes import require_equal, require_labels
 
 aten = torch.ops.aten
 
@@ -26,6 +27,7 @@ def _losses(X: Tensor, Label: Tensor, ignore_index: int) -> tuple[Tensor, Tensor
 
     All is finite, so that ignored ones may be multiplied by 0: three times as fast as filling them.
     """
+    require_labels(X, Label, may_lack=True)
     if loops := label_loops(Label, X):
         match, signs = loops.take(X, Label, ignore_index)
     else:
@@ -63,6 +65,7 @@ def cross_entropy(
     Label is ignore_index.
     """
     if soft_label:
+        require_equal("Label", Label, "X", X.shape)
         return -(Label * _tolerable_log(X)).sum(-1, keepdim=True)
     return _losses(X, Label, ignore_index)[0]
 
@@ -144,6 +147,7 @@ def sigmoid_cross_entropy_with_logits(
     number of those that are not ignore_index as they are; NaN where there is none. (Both as paddle
     2.6.2 does for labels that are no integers.)
     """
+    require_equal("Label", Label, "X", X.shape)
     if loops := sigmoid_loops(X, Label):
         loss: Tensor = loops.entropy(X, Label, ignore_index)
     else:

@@ -17,6 +17,7 @@ from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.required import require_columns
 from refluid.ops.signature import Long
+from refluid.ops.sizes import require_equal, require_labels
 
 _EACH = 0  # aten's code of reduction="none"
 
@@ -25,6 +26,7 @@ _EACH = 0  # aten's code of reduction="none"
 def log_loss(Predicted: Tensor, Labels: Tensor, *, epsilon: float) -> Tensor:
     """-Labels * log(Predicted + epsilon) - (1 - Labels) * log(1 - Predicted + epsilon)."""
     require_columns(Predicted, Labels)
+    require_equal("Labels", Labels, "Predicted", Predicted.shape)
     unlikely = (1.0 - Labels) * torch.log(1.0 - Predicted + epsilon)
     return -(Labels * torch.log(Predicted + epsilon)) - unlikely
 
@@ -99,9 +101,10 @@ def smooth_l1_loss(
     f(d) is (sigma * d)² / 2 where |d| < 1 / sigma², else |d| - 1 / (2 * sigma²). A Diff that
     nobody reads isn't made.
     """
+    require_equal("Y", Y, "X", X.shape)
     square = sigma * sigma
     diff = None
-    if need[0] or InsideWeight is not None or X.shape != Y.shape:
+    if need[0] or InsideWeight is not None:
         diff = _weighted(X - Y, InsideWeight)
     given = (X, Y) if diff is None else (diff, diff.new_zeros(()))
     loss = torch.ops.aten.smooth_l1_loss(*given, _EACH, 1.0 / square)
@@ -238,6 +241,8 @@ def nll_loss_grad(
 )
 def rank_loss(Label: Tensor, Left: Tensor, Right: Tensor) -> Tensor:
     """log(1 + exp(Left - Right)) - Label * (Left - Right)."""
+    require_equal("Right", Right, "Left", Left.shape)
+    require_equal("Label", Label, "Left", Left.shape)
     gap = Left - Right
     return torch.nn.functional.softplus(gap) - Label * gap
 
@@ -249,6 +254,8 @@ def margin_rank_loss(
     X1: Tensor, X2: Tensor, Label: Tensor, *, margin: float = 0.0
 ) -> tuple[Tensor, Tensor]:
     """max(0, margin - Label * (X1 - X2)); Activated is 1 where that is positive, else 0."""
+    require_equal("X2", X2, "X1", X1.shape)
+    require_equal("Label", Label, "X1", X1.shape)
     out = (margin - Label * (X1 - X2)).clamp(min=0.0)
     return (out > 0).to(X1.dtype), out
 
@@ -265,6 +272,7 @@ def margin_rank_loss_grad(
 @operator("bpr_loss", classes="Label", outputs="Y", uses="X Label", differentiable="X", amp="keep")
 def bpr_loss(X: Tensor, Label: Tensor) -> Tensor:
     """Mean over the other classes j of log(1 + exp(X[j] - X[label])), of shape (rows, 1)."""
+    require_labels(X, Label)
     gap = X - X.gather(-1, Label)
     every = torch.nn.functional.softplus(gap).sum(-1, keepdim=True)
     own = torch.nn.functional.softplus(torch.zeros_like(gap[..., :1]))

@@ -11,11 +11,13 @@ from torch import Tensor
 from refluid.ops.bounded import Column
 from refluid.ops.registry import gradient, operator
 from refluid.ops.required import require_columns
+from refluid.ops.sizes import require_equal
 
 
 @operator("hinge_loss", outputs="Loss", uses="Logits Labels", differentiable="Logits", amp="keep")
 def hinge_loss(Logits: Column, Labels: Column) -> Tensor:
     """max(0, 1 - (2 * Labels - 1) * Logits) for labels 0 and 1."""
+    require_equal("Labels", Labels, "Logits", Logits.shape)
     return (1.0 - (2.0 * Labels - 1.0) * Logits).clamp(min=0.0)
 
 
@@ -35,6 +37,7 @@ def hinge_loss_grad(Logits: Tensor, Labels: Tensor, d_Loss: Tensor) -> Tensor:
 )
 def modified_huber_loss(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor]:
     """v = (2 * Y - 1) * X, and -4 * v below -1, else max(0, 1 - v)²; labels are 0 and 1."""
+    require_equal("Y", Y, "X", X.shape)
     v = (2.0 * Y - 1.0) * X
     return v, torch.where(v < -1.0, -4.0 * v, (1.0 - v).clamp(min=0.0).square())
 
@@ -71,6 +74,7 @@ def teacher_student_sigmoid_loss(
     The bounds only cut the gradient.
     """
     require_columns(X, Label)
+    require_equal("Label", Label, "X", X.shape)
     click, taught, teacher = _click_and_teacher(Label)
     return (1.0 + taught) * F.softplus(X) - X * (click + teacher)
 

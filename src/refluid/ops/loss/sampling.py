@@ -12,6 +12,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.loss.class_sampling import LogUniform, draw_unique, engine_of
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.signature import Random
+from refluid.ops.sizes import require_rows
 from refluid.ops.unknown import reckoned
 
 _HIT = 1e20
@@ -87,6 +88,7 @@ def sample_logits(
     different ones; the log of how often each is expected is subtracted. Samples that are labels
     of their row are suppressed by 1e20 where remove_accidental_hits. SampledLabels are 0, 1, ...
     """
+    require_rows("Labels", Labels, "Logits", len(Logits))
     rows, true = Labels.shape
     if use_customized_samples:
         if CustomizedSamples is None or CustomizedProbabilities is None:

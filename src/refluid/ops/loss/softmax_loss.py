@@ -16,7 +16,7 @@ from refluid.ops.infer import infer_like
 from refluid.ops.loss.crossentropy import hard_labels, without_ignored
 from refluid.ops.registry import OperatorDef, gradient, in_place, operator
 from refluid.ops.required import require_axis
-from refluid.ops.sizes import require_labels
+from refluid.ops.sizes import require_equal, require_labels
 
 
 def _infer_softmax_loss(definition: OperatorDef, op: Operator) -> None:
@@ -57,7 +57,9 @@ def softmax_with_cross_entropy(
     size 1 at `axis`; it is 0 where Label is ignore_index.
     """
     require_axis(Logits, axis)
-    if not soft_label and not Label.is_meta:
+    if soft_label:
+        require_equal("Label", Label, "Logits", Logits.shape)
+    else:
         require_labels(Logits, Label, axis)
     if not need[0]:
         log = torch.log_softmax(Logits, axis)
@@ -163,8 +165,7 @@ def softmax_loss(
     each. Programs don't have it.
     """
     require_axis(Logits, axis)
-    if not Label.is_meta:
-        require_labels(Logits, Label, axis)
+    require_labels(Logits, Label, axis)
     last = axis in (-1, Logits.dim() - 1)
     logits = Logits if last else Logits.movedim(axis, -1)
     rows = logits if logits.dim() == 2 else logits.reshape(-1, logits.shape[-1])
@@ -181,7 +182,7 @@ def _of_rows(
 
     def losses(logits: Tensor, label: Tensor) -> Tensor:
         shape = label.shape
-        if shape[1] != 1:
+        if shape != (len(logits), 1):
             require_labels(logits, label, axis)
         return cross_entropy(
             logits, label.reshape(-1), ignore_index=ignore_index, reduction="none"

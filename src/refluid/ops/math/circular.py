@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops.registry import operator
+from refluid.ops.sizes import require_rows
 
 
 @operator("conv_shift", outputs="Out", uses="X Y")
@@ -14,6 +15,7 @@ def conv_shift(X: Tensor, Y: Tensor) -> Tensor:
 
     X: (B, M); Y: (B, N), N odd.
     """
+    require_rows("Y", Y, "X", len(X))
     size, width = X.shape[1], Y.shape[1]
     shift = torch.arange(width, device=X.device) - width // 2
     place = (torch.arange(size, device=X.device).unsqueeze(1) + shift) % size

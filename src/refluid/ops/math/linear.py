@@ -14,6 +14,7 @@ from refluid.kernels.products import product
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
 from refluid.ops.math.broadcasting import conjugate, unbroadcast
 from refluid.ops.registry import gradient, operator
+from refluid.ops.sizes import require_equal
 
 
 def _matrix(value: Tensor, columns: int) -> Tensor:
@@ -169,6 +170,7 @@ def addmm(Input: Tensor, X: Tensor, Y: Tensor, *, Alpha: float = 1.0, Beta: floa
 @operator("dot", outputs="Out", uses="X Y")
 def dot(X: Tensor, Y: Tensor) -> Tensor:
     """Sums of X * Y along the last dimension, which stays with size 1."""
+    require_equal("Y", Y, "X", X.shape)
     return (X * Y).sum(-1, keepdim=True)
 
 

@@ -8,6 +8,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.gradient_slots import gradient_through
 from refluid.ops.registry import GradOp, operator
+from refluid.ops.sizes import require_equal
 from refluid.ops.sparse.sparse import keeps_rows
 
 
@@ -69,4 +70,5 @@ def minus_gradient(op: Operator) -> list[GradOp]:
 @operator("minus", outputs="Out", maker=minus_gradient, by_autograd="always")
 def minus(X: Tensor, Y: Tensor) -> Tensor:
     """X - Y."""
+    require_equal("Y", Y, "X", X.shape)
     return X - Y

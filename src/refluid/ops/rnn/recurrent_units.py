@@ -9,6 +9,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import gradient, operator
 from refluid.ops.rnn.gate_activations import numbered_activation
 from refluid.ops.rnn.gru import gru_backward, gru_forward, gru_step, weight_gradient
+from refluid.ops.sizes import require_rows
 
 aten = torch.ops.aten
 Grads = tuple[Tensor | None, ...]
@@ -20,6 +21,7 @@ def lstm_unit(X: Tensor, C_prev: Tensor, *, forget_bias: float = 0.0) -> tuple[T
 
     X (rows, 4 * width) holds i, f, o, j; C_prev, C and H are (rows, width).
     """
+    require_rows("C_prev", C_prev, "X", len(X))
     i, f, o, j = X.chunk(4, 1)
     cell = (torch.sigmoid(i) * torch.tanh(j)).addcmul_(C_prev, torch.sigmoid(f + forget_bias))
     return cell, torch.tanh(cell) * torch.sigmoid(o)
