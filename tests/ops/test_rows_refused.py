@@ -93,6 +93,24 @@ def test_other_rows_are_refused(
             way(type, inputs | {slot: given[:rows]}, attrs)
 
 
+LSTM = {"Input": (_floats(6, 12), [[2, 4]]), "Weight": _floats(3, 12), "Bias": _floats(1, 12)}
+GRU = {"Input": (_floats(6, 9), [[2, 4]]), "Weight": _floats(3, 9), "Bias": _floats(1, 9)}
+
+
+def test_states_of_other_sequences_are_refused() -> None:
+    plain = {"use_peepholes": False}
+    for rows in (1, 3):
+        states = {"H0": _floats(rows, 3), "C0": _floats(rows, 3)}
+        with pytest.raises(EnforceNotMet, match=r"operator lstm .*2 rows"):
+            run_op("lstm", LSTM | states, plain)
+        with pytest.raises(EnforceNotMet, match=r"operator gru .*2 rows"):
+            run_op("gru", GRU | {"H0": states["H0"]}, {})
+    run_op("lstm", LSTM | {"H0": _floats(2, 3), "C0": _floats(2, 3)}, plain)
+    for alone in ("H0", "C0"):
+        with pytest.raises(EnforceNotMet, match="only at the same time"):
+            run_op("lstm", LSTM | {alone: _floats(2, 3)}, plain)
+
+
 def test_labels_of_several_columns_are_refused() -> None:
     for type, scores in (("cross_entropy", "X"), ("softmax_with_cross_entropy", "Logits")):
         with pytest.raises(EnforceNotMet, match="should be 1"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
 
 
 def require_axis(X: Tensor, axis: int) -> None:
@@ -13,6 +14,16 @@ def require_axis(X: Tensor, axis: int) -> None:
         raise EnforceNotMet(
             f"Attr(axis) value should be in range [-R, R-1], R is the rank of Input(X), but axis "
             f"is {axis} and X {list(X.shape)}"
+        )
+
+
+def require_states(op: Operator) -> None:
+    """EnforceNotMet where an LSTM is given only one of its initial states."""
+    there = [slot for slot in ("H0", "C0") if op.input(slot)]
+    if len(there) == 1:
+        raise EnforceNotMet(
+            f"operator {op.type} has {there[0]}: the initial states H0 and C0 may be absent only "
+            f"at the same time\n{op.made_at}"
         )
 
 

@@ -12,6 +12,7 @@ from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.kernels.products import product
 from refluid.ops.registry import OperatorDef, gradient, operator
+from refluid.ops.required import require_states
 from refluid.ops.rnn.gate_activations import activation, loops_of, numbers_of
 from refluid.ops.rnn.lstm_steps import (
     Projection,
@@ -32,6 +33,8 @@ _WIDTHS = {"Cell": 4, "Hidden": 4, "BatchGate": 1, "BatchCellPreAct": 4, "BatchH
 
 def _infer(definition: OperatorDef, op: Operator) -> None:
     """Rows are those of Input; the result's sequences are Input's, a batch has none."""
+    if definition.type == "lstm":  # one with a projection takes H0 alone, too
+        require_states(op)
     source = op.block.var_recursive(op.input("Input")[0])
     if not source.has_description():
         return

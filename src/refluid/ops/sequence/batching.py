@@ -15,6 +15,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ops.sizes import require_rows
 
 cut = torch.split_with_sizes  # cut(values, sizes): the rows of each step
 
@@ -67,7 +68,8 @@ class TimeMajor:
         return out.index_copy_(0, self.rows, steps)
 
     def sorted(self, states: Tensor) -> Tensor:
-        """States, one row per sequence, in the order of the steps."""
+        """States, one row per sequence, in the order of the steps; EnforceNotMet for other rows."""
+        require_rows("an initial state", states, "the batch of sequences", len(self.order))
         return states.index_select(0, self._sequences)
 
     def in_order(self, *states: Tensor | None) -> tuple[Tensor | None, ...]:
