@@ -39,22 +39,44 @@ def print_statement(tree: ast.Module, source: str, bound: set[str]) -> int:
     return 0
 
 
+def asks_which_python(source: str) -> bool:
+    """Whether a file asks which Python it runs under, or imports what is meant for both."""
+    return _BOTH.search(source) is not None
+
+
 def python2_names(tree: ast.Module, source: str, bound: set[str]) -> list[str]:
     """Names that Python 3 has not and the file uses in any case; none: it is Python 3.
 
-    bound: what the file gives a meaning of its own. What is merely tried does not count.
+    bound: what the file gives a meaning of its own. What is merely tried does not count, nor in a
+    file that asks which Python it runs under what a function or an `if` that asks has.
     """
-    if _BOTH.search(source):
+    asks = asks_which_python(source)
+    if asks and _may_bind_all(tree):
         return []
+    lines = source.splitlines() if asks else []
     found: dict[str, None] = {}
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         for name in _names(node, bound):
-            found[name] = None
-        if not isinstance(node, ast.Try):
+            if not (asks and name.startswith(".")):  # for `six` has methods of these names
+                found[name] = None
+        if not (isinstance(node, ast.Try) or (asks and _chooses(node, lines))):
             waiting.extend(ast.iter_child_nodes(node))
     return sorted(found)
+
+
+def _may_bind_all(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)
+    )
+
+
+def _chooses(node: ast.AST, lines: list[str]) -> bool:
+    """Whether what is in this function, or under this condition, may be for one Python only."""
+    if not isinstance(node, ast.FunctionDef | ast.If | ast.IfExp):
+        return False
+    return any(map(asks_which_python, lines[node.lineno - 1 : node.end_lineno]))
 
 
 def _names(node: ast.AST, bound: set[str]) -> list[str]:

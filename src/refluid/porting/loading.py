@@ -19,7 +19,12 @@ from typing import Any
 
 from refluid.core.own_frames import is_library
 from refluid.porting import absent
-from refluid.porting.dialect import divides_as_python3, print_statement, python2_names
+from refluid.porting.dialect import (
+    asks_which_python,
+    divides_as_python3,
+    print_statement,
+    python2_names,
+)
 from refluid.porting.rewriting import bound_names, may_need, rewrite
 
 _LOGGER = logging.getLogger("refluid")
@@ -52,7 +57,8 @@ def compile_old(data: bytes, file: str, package: str = "") -> CodeType | None:
 
 def _rewritten(tree: ast.Module, source: str, file: str) -> bool:
     names = python2_names(tree, source, set(bound_names(tree)))
-    divides = bool(names) and not divides_as_python3(source)
+    # A file that knows of both divides as it says: what it has for Python 2 may be a leftover.
+    divides = bool(names) and not (divides_as_python3(source) or asks_which_python(source))
     if names:
         _say_python2(file, f"uses {', '.join(names[:3])} of Python 2 and runs as there", divides)
     return rewrite(tree, file, lists=bool(names), files=bool(names), divides=divides)
