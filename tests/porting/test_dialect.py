@@ -38,6 +38,7 @@ def _names(source: str) -> list[str]:
         (f"{_CHOOSES}\ndef read():\n    return xrange(3)\n", ["xrange"]),
         (f"{_CHOOSES}\ndef read(d):\n    return d.iteritems()\n", []),
         (f"{_CHOOSES}\nfrom old import *\nxrange(3)\n", []),
+        ("import six\nread = lambda x: isinstance(x, str) or isinstance(x, unicode)\n", []),
         ("from six.moves import xrange\nxrange(3)\n", []),
         ("from six.moves import range\nxrange(3)\n", ["xrange"]),
         ("def read(d):\n    return d.iteritems()\n", [".iteritems"]),

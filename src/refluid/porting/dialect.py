@@ -8,6 +8,9 @@ import re
 from refluid.porting.old_names import BUILTINS, RENAMED
 
 _METHODS = frozenset({"iteritems", "itervalues", "iterkeys", "has_key"})
+# Builtins that a file of both Pythons has nowhere. It may have `unicode` after an `or`, and
+# `iteritems`, which `six` has too.
+_RUN = frozenset({"xrange", "raw_input", "unichr", "reload", "execfile"})
 # A file with one of these asks which Python it runs under, or is written for both.
 _ASKS = r"\b(PY2|PY3|version_info|python_version)\b|\bsys\.version\b"
 _BOTH = re.compile(rf"\b(six|future|past)\b|{_ASKS}")
@@ -59,7 +62,7 @@ def python2_names(tree: ast.Module, source: str, bound: set[str]) -> list[str]:
     while waiting:
         node = waiting.pop()
         for name in _names(node, bound):
-            if not (asks and name.startswith(".")):  # for `six` has methods of these names
+            if not asks or name in _RUN or name in RENAMED:
                 found[name] = None
         if not (isinstance(node, ast.Try) or (asks and _chooses(node, lines))):
             waiting.extend(ast.iter_child_nodes(node))
