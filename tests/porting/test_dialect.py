@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from refluid.porting.dialect import python2_names
+from refluid.porting.dialect import needs_lists, python2_names
 from refluid.porting.loading import compile_old
 from refluid.porting.rewriting import bound_names
 
@@ -38,6 +38,8 @@ def _names(source: str) -> list[str]:
         (f"{_CHOOSES}\ndef read():\n    return xrange(3)\n", ["xrange"]),
         (f"{_CHOOSES}\ndef read(d):\n    return d.iteritems()\n", []),
         (f"{_CHOOSES}\nfrom old import *\nxrange(3)\n", []),
+        ("import six\nimport cPickle\n", ["cPickle"]),
+        ("import six\ndef profile():\n    import StringIO\n", []),
         ("import six\nread = lambda x: isinstance(x, str) or isinstance(x, unicode)\n", []),
         ("from six.moves import xrange\nxrange(3)\n", []),
         ("from six.moves import range\nxrange(3)\n", ["xrange"]),
@@ -64,3 +66,29 @@ def test_a_file_that_knows_both_reads_as_python_2_and_divides_as_python_3() -> N
     assert code is not None
     exec(code, made)
     assert made["found"] == (['"""Which files only Python 2 runs."""'], 3.5)
+
+
+@pytest.mark.parametrize(
+    ("source", "needed"),
+    [
+        ("a = map(abs, b)\nc = sum(a[n] for n in b)\n", True),
+        ("def f(b):\n    a = zip(b, b)\n    return len(a)\n", True),
+        ("c = filter(None, b)[0]\n", True),
+        ("c = d.keys()[0]\n", True),
+        ("a = map(abs, b)\na = list(a)\nc = a[0]\n", False),
+        ("def f(b, a):\n    a = map(abs, b)\n    return a[0]\n", False),
+        ("def map(*given):\n    return [given]\nc = map(abs, b)[0]\n", False),
+        ("a = map(abs, b)\ndef f(a):\n    return a[0]\n", False),
+    ],
+)
+def test_lists_are_needed_where_a_place_of_one_is_asked_for(source: str, needed: bool) -> None:
+    tree = ast.parse(source)
+    assert needs_lists(tree, set(bound_names(tree))) == needed
+
+
+def test_what_is_used_as_a_list_is_one() -> None:
+    source = b"made = map(abs, [-1, 2])\nfound = max(made), made[0], list({3: 4}.keys())[0]\n"
+    code, made = compile_old(source, "lists.py"), dict[str, object]()
+    assert code is not None
+    exec(code, made)
+    assert made["found"] == (2, 1, 3)
