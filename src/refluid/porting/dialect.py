@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 
 from refluid.porting.old_names import BUILTINS, RENAMED
 
 _METHODS = frozenset({"iteritems", "itervalues", "iterkeys", "has_key"})
+# Builtins that a file of both Pythons has nowhere. It may have `unicode` after an `or`, and
+# `iteritems`, which `six` has too.
+_RUN = frozenset({"xrange", "raw_input", "unichr", "reload", "execfile"})
 # A file with one of these asks which Python it runs under, or is written for both.
 _ASKS = r"\b(PY2|PY3|version_info|python_version)\b|\bsys\.version\b"
 _BOTH = re.compile(rf"\b(six|future|past)\b|{_ASKS}")
@@ -39,22 +43,44 @@ def print_statement(tree: ast.Module, source: str, bound: set[str]) -> int:
     return 0
 
 
+def asks_which_python(source: str) -> bool:
+    """Whether a file asks which Python it runs under, or imports what is meant for both."""
+    return _BOTH.search(source) is not None
+
+
 def python2_names(tree: ast.Module, source: str, bound: set[str]) -> list[str]:
     """Names that Python 3 has not and the file uses in any case; none: it is Python 3.
 
-    bound: what the file gives a meaning of its own. What is merely tried does not count.
+    bound: what the file gives a meaning of its own. What is merely tried does not count, nor in a
+    file that asks which Python it runs under what a function or an `if` that asks has.
     """
-    if _BOTH.search(source):
+    asks = asks_which_python(source)
+    if asks and _may_bind_all(tree):
         return []
+    lines = source.splitlines() if asks else []
     found: dict[str, None] = {}
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
         for name in _names(node, bound):
-            found[name] = None
-        if not isinstance(node, ast.Try):
+            if not asks or name in _RUN or node in tree.body:
+                found[name] = None
+        if not (isinstance(node, ast.Try) or (asks and _chooses(node, lines))):
             waiting.extend(ast.iter_child_nodes(node))
     return sorted(found)
+
+
+def _may_bind_all(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)
+    )
+
+
+def _chooses(node: ast.AST, lines: list[str]) -> bool:
+    """Whether what is in this function, or under this condition, may be for one Python only."""
+    if not isinstance(node, ast.FunctionDef | ast.If | ast.IfExp):
+        return False
+    return any(map(asks_which_python, lines[node.lineno - 1 : node.end_lineno]))
 
 
 def _names(node: ast.AST, bound: set[str]) -> list[str]:
@@ -67,3 +93,53 @@ def _names(node: ast.AST, bound: set[str]) -> list[str]:
     if isinstance(node, ast.ImportFrom) and not node.level:
         return [node.module] if node.module in RENAMED else []
     return []
+
+
+# What made lists in Python 2, and gives what can be walked over once, or viewed.
+_LISTED, _VIEWED = frozenset({"map", "filter", "zip"}), frozenset({"keys", "values", "items"})
+MAY_NEED_LISTS = re.compile(r"\b(map|filter|zip)\(|\.(keys|values|items)\(\)\[")
+_Scope = ast.Module | ast.FunctionDef
+
+
+def needs_lists(tree: ast.Module, bound: set[str]) -> bool:
+    """Whether a place or the length is asked of what is a list in Python 2 only: `map(f, a)[0]`.
+
+    bound: what the file gives a meaning of its own.
+    """
+    return any(
+        _needs_lists(node, _LISTED - bound) for node in ast.walk(tree) if isinstance(node, _Scope)
+    )
+
+
+def _needs_lists(scope: _Scope, made: frozenset[str]) -> bool:
+    """Whether it is so of a call, or of a name that the function gives nothing else to."""
+    lists: Counter[str] = Counter()
+    given: Counter[str] = Counter()
+    for node in ast.walk(scope):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _makes(value, made):
+                lists[name] += 1
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                given[name] += 1
+    names = {name for name, count in lists.items() if count == given[name]}
+    return any(_asks_of_list(node, names, made) for node in ast.walk(scope))
+
+
+def _makes(value: ast.expr, made: frozenset[str]) -> bool:
+    return (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in made
+    )
+
+
+def _asks_of_list(node: ast.AST, names: set[str], made: frozenset[str]) -> bool:
+    match node:
+        case (
+            ast.Subscript(value=ast.Name(id=name))
+            | ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])
+        ):
+            return name in names
+        case ast.Subscript(value=ast.Call(func=ast.Attribute(attr=name), args=[])):
+            return name in _VIEWED
+        case ast.Subscript(value=value) | ast.Call(func=ast.Name(id="len"), args=[value]):
+            return _makes(value, made)
+    return False

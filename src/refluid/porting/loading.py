@@ -19,7 +19,14 @@ from typing import Any
 
 from refluid.core.own_frames import is_library
 from refluid.porting import absent
-from refluid.porting.dialect import divides_as_python3, print_statement, python2_names
+from refluid.porting.dialect import (
+    MAY_NEED_LISTS,
+    asks_which_python,
+    divides_as_python3,
+    needs_lists,
+    print_statement,
+    python2_names,
+)
 from refluid.porting.rewriting import bound_names, may_need, rewrite
 
 _LOGGER = logging.getLogger("refluid")
@@ -44,18 +51,22 @@ def compile_old(data: bytes, file: str, package: str = "") -> CodeType | None:
         tree = _python2(source, file, error, package)
         changed = True
     else:
-        changed = may_need(source) and _rewritten(tree, source, file)
+        wants = may_need(source) or MAY_NEED_LISTS.search(source) is not None
+        changed = wants and _rewritten(tree, source, file)
     if package and _finds_beside(tree, file):
         changed = True
     return _compile(tree, file) if changed else None
 
 
 def _rewritten(tree: ast.Module, source: str, file: str) -> bool:
-    names = python2_names(tree, source, set(bound_names(tree)))
-    divides = bool(names) and not divides_as_python3(source)
+    bound = set(bound_names(tree))
+    names = python2_names(tree, source, bound)
+    lists = bool(names) or needs_lists(tree, bound)
+    # A file that knows of both divides as it says: what it has for Python 2 may be a leftover.
+    divides = bool(names) and not (divides_as_python3(source) or asks_which_python(source))
     if names:
         _say_python2(file, f"uses {', '.join(names[:3])} of Python 2 and runs as there", divides)
-    return rewrite(tree, file, lists=bool(names), files=bool(names), divides=divides)
+    return rewrite(tree, file, lists=lists, files=bool(names), divides=divides)
 
 
 def _finds_beside(tree: ast.Module, file: str) -> bool:

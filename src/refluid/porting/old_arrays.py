@@ -86,3 +86,20 @@ def stacking(numpy: ModuleType, name: str) -> Callable[..., Any]:
         return stack(*given, **options)
 
     return old
+
+
+SAVES = ("save", "savez", "savez_compressed")
+
+
+def saving(numpy: ModuleType, name: str) -> Callable[..., Any]:
+    """`numpy.savez` and the like, of rows of different lengths too."""
+    save, made = getattr(numpy, name), array(numpy, "asanyarray")
+
+    def old(file: Any, *given: Any, **options: Any) -> Any:
+        ready = [made(one) if isinstance(one, list | tuple) else one for one in given]
+        named = {
+            key: made(one) if isinstance(one, list | tuple) else one for key, one in options.items()
+        }
+        return save(file, *ready, **named)
+
+    return old

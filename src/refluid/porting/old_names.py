@@ -20,7 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from refluid.porting.old_arrays import STACKS, array, copy, drawing, from_string, places, stacking
+from refluid.porting.old_arrays import (
+    SAVES,
+    STACKS,
+    array,
+    copy,
+    drawing,
+    from_string,
+    places,
+    saving,
+    stacking,
+)
 
 _ABC = [
     "Awaitable", "Callable", "Container", "Generator", "Hashable", "ItemsView", "Iterable",
@@ -272,6 +282,7 @@ CHANGED: dict[tuple[str, str], Callable[[ModuleType], Any]] = {
     ("numpy", "nonzero"): lambda numpy: places(numpy, "nonzero"),
     ("numpy", "where"): lambda numpy: places(numpy, "where"),
     **{("numpy", name): functools.partial(stacking, name=name) for name in STACKS},
+    **{("numpy", name): functools.partial(saving, name=name) for name in SAVES},
     ("numpy.random", "choice"): lambda random: drawing(random, "choice"),
     ("numpy.random", "permutation"): lambda random: drawing(random, "permutation"),
 }
