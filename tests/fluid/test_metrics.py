@@ -79,6 +79,19 @@ def test_auc_is_the_share_of_pairs_in_order() -> None:
     assert metric.eval() == 0.0
 
 
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ([0.1, 0.9], "shape \\[2\\]"),
+        ([[0.1], [0.9]], "both classes"),
+        ([[1, -2], [0, 3]], "-2 to 3"),
+    ],
+)
+def test_auc_says_what_scores_it_needs(scores: Any, words: str) -> None:
+    with pytest.raises(IndexError, match=words):
+        metrics.Auc("auc").update(np.array(scores), np.array([0, 1]))
+
+
 def test_metrics_refuse_what_is_no_array() -> None:
     with pytest.raises(ValueError, match="numpy ndarray"):
         metrics.Precision().update([0.1], [1])

@@ -263,10 +263,22 @@ class Auc(MetricBase):
     def update(self, preds: Any, labels: Any) -> None:
         """preds: (N, 2), the second column is the score; labels: 0 or 1, (N, 1).
 
-        ValueError for what are no arrays.
+        ValueError for what are no arrays, IndexError for scores of another shape or no number of
+        [0, 1].
         """
         _require_arrays(labels=labels, predictions=preds)
-        bins = (np.asarray(preds)[:, 1] * self._num_thresholds).astype(int)
+        scores = np.asarray(preds)
+        if scores.ndim != 2 or scores.shape[1] < 2:
+            raise IndexError(
+                f"Auc.update: preds has shape {list(scores.shape)}; it needs (N, 2), the "
+                "probabilities of both classes: numpy.stack([1 - p, p], 1) of scores p"
+            )
+        bins = (scores[:, 1] * self._num_thresholds).astype(int)
+        if ((bins < 0) | (bins > self._num_thresholds)).any():
+            raise IndexError(
+                f"Auc.update: preds has scores from {scores[:, 1].min():g} to "
+                f"{scores[:, 1].max():g}; the second column has to be probabilities of [0, 1]"
+            )
         positive = np.asarray(labels).reshape(-1).astype(bool)
         size = self._num_thresholds + 1
         self._stat_pos += np.bincount(bins[positive], minlength=size)
