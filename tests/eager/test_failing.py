@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,5 +79,10 @@ def test_a_mistake_in_a_layer_of_the_users_stays_as_python_says_it() -> None:
         def forward(self, x: str) -> object:
             return x.shape  # type: ignore[attr-defined]
 
-    with fluid.dygraph.guard(), pytest.raises(AttributeError, match="'str' object has no"):
-        Wrong()("x")
+    with fluid.dygraph.guard():
+        with pytest.raises(AttributeError, match="'str' object has no"):
+            Wrong()("x")
+        other = fluid.dygraph.Layer()
+        other.forward = partial(json.loads)  # type: ignore[method-assign]
+        with pytest.raises(TypeError, match=r"^the JSON object"):
+            other(3)

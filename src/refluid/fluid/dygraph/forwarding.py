@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 from refluid.build import backend
@@ -23,4 +24,7 @@ def explained(
     """
     from refluid.core.arguments import explain
 
-    return explain(type(layer).forward, error, (layer, *inputs), options)
+    forward = getattr(layer.forward, "__func__", None)
+    if not isinstance(forward, FunctionType):
+        return None
+    return explain(forward, error, (layer, *inputs), options)
