@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +61,28 @@ def test_a_second_pass_over_freed_results_says_what_to_do(directly: bool) -> Non
         np.testing.assert_array_equal(weight.gradient(), np.full((2, 3), 4.0))
         with pytest.raises(GraphFreed, match="pass retain_graph=True to the earlier one"):
             D.grad(loss, weight) if directly else loss.backward()
+
+
+@pytest.mark.parametrize("given", ["x", None, 3, [1.0]])
+@pytest.mark.parametrize("kind", ["Linear", "LayerNorm", "Dropout"])
+def test_layers_name_themselves_and_what_they_were_given(kind: str, given: object) -> None:
+    makers = {"Linear": lambda: fluid.dygraph.Linear(3, 2), "Dropout": fluid.dygraph.Dropout}
+    makers["LayerNorm"] = lambda: fluid.dygraph.LayerNorm(3)
+    with fluid.dygraph.guard():
+        layer = makers[kind]()
+        with pytest.raises(TypeError, match=r"has to be Variable, not|must be Variable, but"):
+            layer(given)
+
+
+def test_a_mistake_in_a_layer_of_the_users_stays_as_python_says_it() -> None:
+    class Wrong(fluid.dygraph.Layer):
+        def forward(self, x: str) -> object:
+            return x.shape  # type: ignore[attr-defined]
+
+    with fluid.dygraph.guard():
+        with pytest.raises(AttributeError, match="'str' object has no"):
+            Wrong()("x")
+        other = fluid.dygraph.Layer()
+        other.forward = partial(json.loads)  # type: ignore[method-assign]
+        with pytest.raises(TypeError, match=r"^the JSON object"):
+            other(3)

@@ -87,6 +87,17 @@ def test_training_and_batches_by_name(feeds: Any) -> None:
     assert losses[4:] < losses[:4]
 
 
+@pytest.mark.parametrize("multiprocess", [False, True])
+def test_numbers_take_the_element_type_of_the_variable(multiprocess: bool) -> None:
+    with fluid.program_guard(fluid.Program()):
+        x, n = fluid.data("x", [None, 2]), fluid.data("n", [None, 2], "int64")
+    loader = from_generator([x, n], use_multiprocess=multiprocess)
+    loader.set_batch_generator(lambda: iter([([[0.1, 2]], [[3, 4]])]), CPU)
+    (step,) = loader
+    assert [np.asarray(one).dtype for one in step[0].values()] == [np.float32, np.int64]
+    assert np.asarray(step[0]["x"])[0, 0] == np.float32(0.1)
+
+
 def test_leaving_a_loop_early_and_coming_back(feeds: Any) -> None:
     loader = from_generator(feeds).set_batch_generator(batches(30), CPU)
     for _ in range(3):

@@ -85,6 +85,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "copied size": (lambda: L.reshape(_plain(), [4, -1, 0]), ValueError, "has 2 dimensions"),
     "shape": (lambda: L.reshape(_plain(), 4), TypeError, "list"),
     "permutation": (lambda: L.transpose(_plain(), [0, 2]), ValueError, "perm"),
+    "reversed nowhere": (lambda: L.reverse(_plain(), []), EnforceNotMet, "axis' .* not empty"),
     "uneven split": (lambda: L.split(_image(), 4, dim=1), ValueError, "4 equal parts"),
     "unknown unstack": (lambda: L.unstack(_plain(), axis=0), ValueError, "give num"),
     "flatten": (lambda: L.flatten(_plain(), axis=3), ValueError, "axis 3"),

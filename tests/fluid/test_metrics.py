@@ -79,7 +79,26 @@ def test_auc_is_the_share_of_pairs_in_order() -> None:
     assert metric.eval() == 0.0
 
 
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ([0.1, 0.9], "shape \\[2\\]"),
+        ([[0.1], [0.9]], "both classes"),
+        ([[0.5, 0.5]], "for 2 labels"),
+        ([[1, -2], [0, 3]], "from 0 to 1"),
+        ([[1, np.nan], [0, 1]], "from 0 to 1"),
+    ],
+)
+def test_auc_says_what_scores_it_needs(scores: Any, words: str) -> None:
+    with pytest.raises(IndexError, match=words):
+        metrics.Auc("auc").update(np.array(scores), np.array([0, 1]))
+
+
 def test_metrics_refuse_what_is_no_array() -> None:
+    with pytest.raises(
+        ValueError, match=r"Recall.update: preds has shape \[2, 2\] and labels \[2\]"
+    ):
+        metrics.Recall().update(np.eye(2), np.array([0, 1]))
     with pytest.raises(ValueError, match="numpy ndarray"):
         metrics.Precision().update([0.1], [1])
     with pytest.raises(ValueError, match="MetricBase"):

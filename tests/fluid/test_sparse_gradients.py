@@ -164,6 +164,39 @@ def test_gradient_variables_are_sparse() -> None:
     assert kinds["table"] == VarType.LOD_TENSOR
 
 
+CLASSES = {
+    "nce": lambda x, y, sparse: fluid.layers.nce(
+        x, y, 6, num_neg_samples=2, seed=3, is_sparse=sparse, param_attr="w", bias_attr="b"
+    ),
+    "hsigmoid": lambda x, y, sparse: fluid.layers.hsigmoid(
+        x, y, 6, is_sparse=sparse, param_attr="w", bias_attr="b"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_only_weights_of_classes_have_sparse_gradients(name: str) -> None:
+    trained = []
+    for sparse in (False, True):
+        main, startup = fluid.Program(), fluid.Program()
+        main.random_seed = startup.random_seed = 1
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x, y = fluid.data("x", [None, 3]), fluid.data("y", [None, 1], "int64")
+            loss = fluid.layers.mean(CLASSES[name](x, y, sparse))
+            clip = fluid.clip.GradientClipByGlobalNorm(0.1)
+            opt.Adam(0.1).minimize(loss)
+            opt.Adagrad(0.1, grad_clip=clip).minimize(loss)
+        kinds = {one.name: one.type for one in main.list_vars()}
+        rows = VarType.SELECTED_ROWS if sparse else VarType.LOD_TENSOR
+        assert (kinds["w@GRAD"], kinds["b@GRAD"]) == (rows, VarType.LOD_TENSOR)
+        feed = {"x": np.ones((4, 3), "float32"), "y": np.array([[0], [3], [5], [3]])}
+        scope, exe = fluid.Scope(), fluid.Executor()
+        exe.run(startup, scope=scope)
+        exe.run(main, feed, scope=scope)
+        trained.append(np.array(scope.find_var("b").get_tensor()))
+    np.testing.assert_allclose(trained[0], trained[1], rtol=1e-4)
+
+
 LAZY = {
     "sgd": MAKERS["sgd"],
     "adagrad": MAKERS["adagrad"],

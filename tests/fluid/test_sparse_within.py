@@ -97,3 +97,43 @@ def test_rows_train_as_whole_tables_do(name: str, optimizer: Any) -> None:
     assert (kind, plain) == (VarType.SELECTED_ROWS, VarType.LOD_TENSOR)
     assert np.abs(whole).max() > 0
     np.testing.assert_allclose(rows, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_a_branch_that_is_not_taken_moves_no_row() -> None:
+    """Its gradient has no rows: not zeros for all of them, with which all moments would move."""
+    with own_programs():
+        ids = fluid.data("ids", [None, 1], "int64")
+        out = L.reduce_mean(_cond(ids, True))
+        clip = fluid.clip.GradientClipByGlobalNorm(0.1)
+        fluid.optimizer.Adam(0.1, lazy_mode=True, grad_clip=clip).minimize(out)
+        executor, scope, tables = fluid.Executor(), fluid.Scope(), []
+        executor.run(fluid.default_startup_program(), scope=scope)
+        for values in ([[9], [10], [11]], [[1], [2], [3]], [[9], [9], [8]]):
+            executor.run(feed={"ids": np.array(values)}, scope=scope)
+            tables.append(np.array(scope.find_var("table").get_tensor()))
+    assert np.array_equal(tables[0], tables[1])
+    moved = np.abs(tables[2] - tables[1]).max(1).nonzero()[0]
+    assert moved.tolist() == [8, 9]
+
+
+def test_a_loop_without_rounds_has_a_gradient_that_can_be_clipped() -> None:
+    with own_programs():
+        ids, rounds = fluid.data("ids", [None, 1], "int64"), fluid.data("rounds", [1], "int64")
+
+        def body(place: Any, total: Any) -> list[Any]:
+            return [place + 1, total + L.reduce_sum(_looked_up(ids, True))]
+
+        start = [L.fill_constant([1], "int64", 0), L.fill_constant([1], "float32", 1.0)]
+        start[1].stop_gradient = False
+        total = L.while_loop(lambda place, _: L.less_than(place, rounds), body, start)[1]
+        clip = fluid.clip.GradientClipByGlobalNorm(0.1)
+        fluid.optimizer.SGD(0.1, grad_clip=clip).minimize(L.square(total))
+        executor, scope, moved = fluid.Executor(), fluid.Scope(), []
+        executor.run(fluid.default_startup_program(), scope=scope)
+        for count in (0, 2):
+            before = np.array(scope.find_var("table").get_tensor())
+            feed = {"ids": np.array([[1], [4]]), "rounds": np.array([count])}
+            executor.run(feed=feed, scope=scope)
+            after = np.array(scope.find_var("table").get_tensor())
+            moved.append(np.abs(after - before).max(1).nonzero()[0].tolist())
+    assert moved == [[], [1, 4]]

@@ -51,6 +51,16 @@ block 1 parent=0
     assert program.global_block().var("x").is_data
 
 
+def test_details_are_comments() -> None:
+    program = Program()
+    block = program.global_block()
+    Parameter(block, [2], "float32", name="w", optimize_attr={"learning_rate": 0.5})
+    text = program.to_string(True, with_details=True)
+    assert "\n    # trainable: True, optimize_attr: {'learning_rate': 0.5}" in text
+    assert block.to_string(True, True) in text
+    assert print_program(parse_program(text)) == program.to_string(True)
+
+
 def test_brief_leaves_out_defaults_and_bookkeeping() -> None:
     text = 'program\nrelu(X=x) -> Out=y {op_role=0, use_mkldnn=false, use_cudnn=true, op_device=""}'
     op = parse_program(text).global_block().ops[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import refluid.fluid as fluid
@@ -85,3 +86,26 @@ def test_what_trainers_alone_change_is_said(name: str, caplog: pytest.LogCapture
     text = _warned(ON_TRAINERS[name], caplog)
     assert "changes emb" in text
     assert "in the trainer alone" in text
+
+
+def test_what_hands_a_parameter_on_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x, label = fluid.data("x", [None, 4]), fluid.data("label", [None, 1], "int64")
+        cost = fluid.layers.hsigmoid(fluid.layers.fc(x, 3), label, 6, is_sparse=True)
+        OPTIMIZERS["sgd"](0.1).minimize(fluid.layers.mean(cost))
+    fluid.DistributeTranspiler().transpile(0, main, HERE, 1, startup_program=startup)
+    assert "in the trainer alone" not in caplog.text
+
+
+def test_tables_that_are_kept_as_a_whole_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        ids, start = fluid.data("ids", [None, 1], "int64"), np.ones((5, 2), "float32")
+        kept = fluid.ParamAttr("emb", fluid.initializer.NumpyArrayInitializer(start))
+        rows = fluid.layers.embedding(ids, [5, 2], is_sparse=True, param_attr=kept)
+        other = fluid.layers.embedding(ids, [5, 2], is_sparse=True)
+        OPTIMIZERS["sgd"](0.1).minimize(fluid.layers.mean(rows * other))
+    fluid.DistributeTranspiler().transpile(0, main, HERE, 1, startup_program=startup)
+    assert caplog.text.count("as a dense parameter") == 1
+    assert "emb is looked up" in caplog.text

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
+import refluid.fluid as fluid
+from refluid.core.errors import EnforceNotMet
+from refluid.core.ports import free_endpoints
 from refluid.pserver.checkpoints import ServerCheckpoints
+from refluid.pserver.connecting import Connection
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.members import NOBODY
 from refluid.pserver.messages import Kind, TableMessage
 from refluid.pserver.refusals import NotEntered
-from tests.pserver.tables import at_once, cluster, divided
+from refluid.pserver.server_making import table_server
+from refluid.pserver.service import Service
+from refluid.pserver.split import SplitOptions, split
+from tests.pserver.tables import at_once, cluster, divided, network
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -86,3 +94,30 @@ def test_a_server_ends_though_a_trainer_never_came() -> None:
         nobody = TableMessage(Kind.PUSH, 1, NOBODY, 1, server.job)
         with pytest.raises(NotEntered):
             server.answer(nobody)
+
+
+def test_a_trainer_leaves_at_its_end_though_a_server_never_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other servers need not find out by its silence."""
+    at_end: list[Callable[[], None]] = []
+    monkeypatch.setattr("atexit.register", at_end.append)
+    main, startup, _ = network()
+    there, nobody = free_endpoints(2)
+    parts = split(main, startup, [there, nobody], 1, 0, TrainingMode.ASYNC, SplitOptions(least=1))
+    scope = fluid.Scope()
+    fluid.Executor().run(parts.startup(there), scope=scope)
+    server = table_server(parts.program(there), parts.layout, scope, None)
+    service = Service(server, there)
+    service.start()
+    fluid.set_flags({"FLAGS_rpc_deadline": 300})
+    try:
+        with pytest.raises(EnforceNotMet, match="didn't answer"):
+            Connection(parts).open()
+        assert not server.over
+        (leave,) = at_end
+        leave()
+        assert server.over
+    finally:
+        fluid.set_flags({"FLAGS_rpc_deadline": 180000})
+        service.stop(0.0)

@@ -193,3 +193,15 @@ def test_kernels_that_overwrite_what_they_are_given(
 
     _compared(scattered, lambda: fluid.optimizer.SGD(0.1))
     assert "performance drop" not in capfd.readouterr().err
+
+
+def test_tables_that_replicas_have_of_their_own() -> None:
+    """As those that RMSProp updates beside weights that an operator hands on."""
+
+    def network() -> Any:
+        ids = fluid.data("ids", [None, 1], "int64")
+        cost = layers.hsigmoid(layers.fc(fluid.data("x", [None, 6]), 4), ids, 20, is_sparse=True)
+        return layers.elementwise_mul(sparse(), layers.expand(cost, [1, 5]))
+
+    run, _ = _compared(network, lambda: fluid.optimizer.RMSProp(0.01))
+    assert run.batched

@@ -49,7 +49,7 @@ def _declare(block: Block, name: str, op: Operator, forward: Variable) -> None:
     """A gradient has type, shape, element type and LoD level of its variable."""
     block.create_var(
         name=name,
-        type=VarType.SELECTED_ROWS if _sparse(block, op, forward) else forward.type,
+        type=VarType.SELECTED_ROWS if _sparse(block, name, op, forward) else forward.type,
         shape=forward.shape if forward.has_description() else None,
         dtype=forward.dtype,
         lod_level=forward.lod_level,
@@ -57,9 +57,12 @@ def _declare(block: Block, name: str, op: Operator, forward: Variable) -> None:
     )
 
 
-def _sparse(block: Block, op: Operator, forward: Variable) -> bool:
+def _sparse(block: Block, name: str, op: Operator, forward: Variable) -> bool:
     """Whether the operator gives rows of the gradient only, or a block of its own does."""
-    if facts_of(op.type).adds:
+    facts = facts_of(op.type)
+    if facts.sparse and not any(name in op.output(slot) for slot in facts.sparse):
+        return False
+    if facts.adds:
         parts = [block.var_recursive(name) for name in op.input_arg_names]
         return all(part.type == VarType.SELECTED_ROWS for part in parts)
     inner = [one.vars.get(forward.name + GRAD) for one in op.sub_blocks()]

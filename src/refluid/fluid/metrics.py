@@ -118,6 +118,11 @@ class _Binary(MetricBase):
         _require_arrays(preds=preds, labels=labels)
         predicted = np.rint(preds).astype("int32").reshape(-1)
         wanted = np.asarray(labels).reshape(-1)
+        if predicted.shape != wanted.shape:
+            raise ValueError(
+                f"{type(self).__name__}.update: preds has shape {list(np.shape(preds))} and labels "
+                f"{list(np.shape(labels))}; it needs the score of class 1 for each label"
+            )
         self.tp += int(np.sum((predicted == 1) & (wanted == 1)))
         return int(np.sum((predicted == wrong[0]) & (wanted == wrong[1])))
 
@@ -263,10 +268,19 @@ class Auc(MetricBase):
     def update(self, preds: Any, labels: Any) -> None:
         """preds: (N, 2), the second column is the score; labels: 0 or 1, (N, 1).
 
-        ValueError for what are no arrays.
+        ValueError for no arrays, IndexError for other shapes and scores that aren't of [0, 1].
         """
         _require_arrays(labels=labels, predictions=preds)
-        bins = (np.asarray(preds)[:, 1] * self._num_thresholds).astype(int)
+        shape, most = list(np.shape(preds)), self._num_thresholds
+        if len(shape) != 2 or shape[1] < 2 or shape[0] != np.size(labels):
+            raise IndexError(
+                f"Auc.update: preds has shape {shape} for {np.size(labels)} labels; it needs (N, "
+                "2), the probabilities of both classes: numpy.stack([1 - p, p], 1) of scores p"
+            )
+        scaled = np.asarray(preds)[:, 1] * most
+        if not ((scaled > -1) & (scaled < most + 1)).all():
+            raise IndexError("Auc.update: the second column of preds has to be from 0 to 1")
+        bins = scaled.astype(int)
         positive = np.asarray(labels).reshape(-1).astype(bool)
         size = self._num_thresholds + 1
         self._stat_pos += np.bincount(bins[positive], minlength=size)

@@ -63,7 +63,8 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
 def stop_profiler(sorted_key: str | None = None, profile_path: str = _PATH) -> None:
     """Ends what `start_profiler` began, prints the report, and writes the profile file.
 
-    sorted_key: "calls", "total", "max", "min" or "ave"; None: in the order of first ends.
+    sorted_key: "calls", "total", "max", "min" or "ave"; None or "default": in the order of first
+    ends.
     profile_path: the file, written if the state is "All" or a path is given.
     Raises ValueError for another key. Does nothing if nothing was begun.
     """

@@ -255,10 +255,10 @@ class Block(SubBlock, Described):
     _remove_op = remove_op
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
-        """The block in text form."""
+        """The block in text form; `with_details` has comments in it."""
         from refluid.ir.text import print_block
 
-        return print_block(self)
+        return print_block(self, details=with_details)
 
     def __str__(self) -> str:
         return self.to_string()

@@ -252,10 +252,10 @@ class Program(Described):
             )
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
-        """The program in text form (`refluid.ir.text`)."""
+        """The program in text form (`refluid.ir.text`); `with_details` has comments in it."""
         from refluid.ir.text import print_program
 
-        return print_program(self)
+        return print_program(self, details=with_details)
 
     def serialize_to_string(self) -> bytes:
         """The program as a ProgramDesc message."""

@@ -38,29 +38,33 @@ _LISTS = {*PLURALS, AttrType.BLOCKS}
 _TENSORS = {VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY}
 
 
-def print_program(program: Program, *, brief: bool = False) -> str:
-    """The whole program; `brief` leaves out what `print_op` says."""
+def print_program(program: Program, *, brief: bool = False, details: bool = False) -> str:
+    """The whole program; `brief` leaves out what `print_op` says, `details` as of `print_var`."""
     facts = {
         "version": program.version,
         "seed": program.random_seed or None,
         "op_versions": program.op_versions.hex() if program.op_versions is not None else None,
     }
     lines = [" ".join(["program", *_options(facts)])]
-    lines += [print_block(block, brief=brief) for block in program.blocks]
+    lines += [print_block(block, brief=brief, details=details) for block in program.blocks]
     return "\n".join(lines) + "\n"
 
 
-def print_block(block: Block, *, brief: bool = False) -> str:
+def print_block(block: Block, *, brief: bool = False, details: bool = False) -> str:
     """A block: its variables, then its operators, one a line."""
     facts = {"parent": block.parent_idx, "forward": block.forward_block_idx}
     lines = [" ".join(["block", str(block.idx), *_options(facts)])]
-    lines += [f"  {print_var(var)}" for var in block.vars.values()]
+    for var in block.vars.values():
+        lines += [f"  {line}" for line in print_var(var, details=details).split("\n")]
     lines += [f"  {print_op(op, brief=brief)}" for op in block.ops]
     return "\n".join(lines)
 
 
-def print_var(var: Variable) -> str:
-    """A variable: kind (where not a dense tensor), element type, shape, and what is set of it."""
+def print_var(var: Variable, *, details: bool = False) -> str:
+    """A variable: kind (where not a dense tensor), element type, shape, and what is set of it.
+
+    details: a second line, which is a comment, has what else users may set of it.
+    """
     parts = [f"{var.kind} {_name(var.name)}:"]
     if var.type != VarType.LOD_TENSOR:
         parts.append(var.type.name)
@@ -77,7 +81,9 @@ def print_var(var: Variable) -> str:
     parts += [flag for flag, is_set in flags.items() if is_set]
     if var.extra_desc is not None:
         parts.append(f"desc={var.extra_desc.hex()}")
-    return " ".join(parts)
+    text = " ".join(parts)
+    told = [f"{name}: {value}" for name, value in var.details().items() if value is not None]
+    return "\n  # ".join([text, ", ".join(told).replace("\n", " ")] if details and told else [text])
 
 
 def print_op(op: Operator, *, brief: bool = False) -> str:

@@ -184,11 +184,15 @@ class Variable(Overloads, AtOnce, Described):
         copy.extra_desc = self.extra_desc
         return copy
 
+    def details(self) -> dict[str, Any]:
+        """What is set of the variable that no file of a program holds."""
+        return {"error_clip": self.error_clip}
+
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:  # noqa: ARG002
-        """The variable as one line of the text form."""
+        """The variable as one line of the text form; `with_details` adds a comment to it."""
         from refluid.ir.text import print_var
 
-        return print_var(self)
+        return print_var(self, details=with_details)
 
     def __str__(self) -> str:
         return self.to_string()
@@ -256,6 +260,11 @@ class Parameter(Variable):
             "need_clip": self.need_clip,
             "split_in": self.split_in,
         }
+
+    def details(self) -> dict[str, Any]:
+        named = ("trainable", "optimize_attr", "regularizer", "gradient_clip_attr")
+        more = ("do_model_average", "need_clip", "is_distributed")
+        return {name: getattr(self, name) for name in (*named, *more)} | super().details()
 
     def printed_options(self) -> dict[str, Any]:
         return {} if self.trainable else {"trainable": False}

@@ -59,6 +59,8 @@ class Facts:
     - `casts`: the output is X in another element type, in the same layout.
     - `rows_only`: rearranges rows of a table, in the only input; to a dense one it does nothing.
     - `gives_rows`: a gradient that is rows of a table where `is_sparse`, for which `as_dense` too.
+    - `sparse`: those of a gradient's outputs that are rows of a table where `is_sparse`; where it
+      doesn't say so, the gradients of all parameters.
     - `rows_suffice`: input slot -> output slot that is rows of a table where the former is, or none
       (`""`): of a table's gradient the rows that aren't zero do. Or a function of the operator.
 
@@ -116,6 +118,7 @@ class Facts:
     casts: bool = False
     rows_only: bool = False
     gives_rows: bool = False
+    sparse: Slots = ()
     rows_suffice: Mapping[str, str] | Callable[[Operator], Mapping[str, str]] = field(
         default_factory=dict
     )

@@ -52,7 +52,11 @@ class Connection:
         with self._opening:
             if self._link is None:
                 client = self._client()
-                client.enter()
+                try:
+                    client.enter()
+                except EnforceNotMet:  # servers that heard of this trainer are told as it ends
+                    atexit.register(client.leave)
+                    raise
                 self._link = self._made(client)
                 put_link(self.split.where, self._link)
                 atexit.register(self._end)

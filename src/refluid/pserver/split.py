@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from refluid.core.dtypes import to_torch
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
 from refluid.ir.program import Program
+from refluid.ops.registry import facts_of
 from refluid.pserver.layout import (
     DenseParameter,
     DenseSlice,
@@ -106,6 +108,8 @@ def split(
         tuple(_table(one, former) for one in tables),
     )
     known = {one.param.name: one for one in (*dense, *tables)}
+    for name in sorted({one.param.name for one in dense} & lookups_of(former.main).keys()):
+        _LOGGER.warning(_WHOLE, name)
     _warn_of_changes(former.main, known)
     own_dense, own_tables = _sorted(main, startup)
     side = TrainerSide(trainer, layout, [*own_dense, *own_tables])
@@ -121,7 +125,7 @@ def _warn_of_changes(main: Program, known: Mapping[str, ParameterUpdate]) -> Non
     moved = {id(op) for update in known.values() for op in update.ops}
     changed: dict[str, list[str]] = {}
     for op in (op for block in main.blocks for op in block.ops if id(op) not in moved):
-        for name in known.keys() & set(op.output_arg_names):
+        for name in known.keys() & _changed_by(op):
             changed.setdefault(op.title, []).append(name)
     for title, names in changed.items():
         _LOGGER.warning(
@@ -132,9 +136,28 @@ def _warn_of_changes(main: Program, known: Mapping[str, ParameterUpdate]) -> Non
         )
 
 
+def _changed_by(op: Operator) -> set[str]:
+    """The variables that it writes, without an input that it hands on as it is."""
+    views = facts_of(op.type).views
+    return {
+        name
+        for slot, names in op.outputs.items()
+        for name in names
+        if slot not in views or name not in op.input(views[slot])
+    }
+
+
 # What `sparse_embedding` calls tables on disk.
 _ON_DISK = "SSDSparseTable"
 _NOTHING = JobLayout((), 0, TrainingMode.SYNC, (), ())
+
+
+_WHOLE = (
+    "%s is looked up in with is_sparse=True, but servers keep it as a dense parameter: it is sent "
+    "as a whole in each step, and the optimizer moves all its rows. A table of rows needs an "
+    "initializer that gives each row by itself (not NumpyArrayInitializer), no other use than "
+    "embedding, and another optimizer than Lamb, LARS and Dpsgd"
+)
 
 
 def _sorted(main: Program, startup: Program) -> tuple[list[ParameterUpdate], list[ParameterUpdate]]:

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from refluid.analysis.uses import key_of
+from refluid.core.dtypes import VarType
+from refluid.core.selected_rows import SelectedRows
 from refluid.core.tensor_arrays import array_length, read_item, write_item
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
@@ -46,7 +48,7 @@ def _conditional_block(writer: Writing, op: Operator) -> None:
 
 @handles("conditional_block_grad")
 def _conditional_block_grad(writer: Writing, op: Operator) -> None:
-    """The gradient block if the block was run; else zeros."""
+    """The gradient block if the block was run; else zeros, or no rows of a table."""
     record = writer.local(op.block, op.input("Scope")[0])
     wanted = gradient_names(op, "Input")
     fix_lods(writer, op)
@@ -54,9 +56,12 @@ def _conditional_block_grad(writer: Writing, op: Operator) -> None:
         write_gradient(writer, op, record, [name for name, _ in wanted])
         for name, grad in wanted:
             writer.source.add(Bind(_local(writer, op, grad), inner_gradient(writer, op, name)))
-    zeros = writer.source.constant("zeros_like", _zeros_like)
     with writer.source.inside(branch.otherwise):
         for name, grad in wanted:
+            var = op.block.find_var_recursive(grad)
+            rows = var is not None and var.type == VarType.SELECTED_ROWS
+            nothing = _no_rows if rows else _zeros_like
+            zeros = writer.source.constant("no_rows" if rows else "zeros_like", nothing)
             value = called(zeros, _local(writer, op, name))
             writer.source.add(Bind(_local(writer, op, grad), value))
     pass_lods(writer, op, wanted)
@@ -64,6 +69,10 @@ def _conditional_block_grad(writer: Writing, op: Operator) -> None:
 
 def _zeros_like(value: Any) -> torch.Tensor | None:
     return torch.zeros_like(value) if isinstance(value, torch.Tensor) else None
+
+
+def _no_rows(value: torch.Tensor) -> SelectedRows:
+    return SelectedRows((), len(value), value.new_empty((0, *value.shape[1:])))
 
 
 @handles("select_output")

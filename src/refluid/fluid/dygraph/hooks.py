@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Hook = Callable[..., Any]
@@ -28,3 +28,20 @@ def added(hooks: dict[int, Hook], hook: Hook) -> HookRemoveHelper:
     helper = HookRemoveHelper(hooks)
     hooks[helper._hook_id] = hook
     return helper
+
+
+def before(layer: Any, hooks: Mapping[int, Hook], inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What `forward` is given after the hooks that come before it."""
+    for hook in [*hooks.values()]:
+        changed = hook(layer, inputs)
+        if changed is not None:
+            inputs = changed if isinstance(changed, tuple) else (changed,)
+    return inputs
+
+
+def after(layer: Any, hooks: Mapping[int, Hook], inputs: tuple[Any, ...], outputs: Any) -> Any:
+    """What a call gives after the hooks that come after `forward`."""
+    for hook in [*hooks.values()]:
+        changed = hook(layer, inputs, outputs)
+        outputs = outputs if changed is None else changed
+    return outputs

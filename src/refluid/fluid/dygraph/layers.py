@@ -12,11 +12,12 @@ import numpy as np
 from refluid import eager
 from refluid.build import at_once
 from refluid.core import names
+from refluid.core.causes import PYTHONS, shown_cause
 from refluid.core.dtypes import VarType
 from refluid.eager import ParamBase, VarBase
 from refluid.fluid.dygraph.first_calls import ByName, put_by, take_up
-from refluid.fluid.dygraph.forwarding import while_building
-from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added
+from refluid.fluid.dygraph.forwarding import explained, while_building
+from refluid.fluid.dygraph.hooks import Hook, HookRemoveHelper, added, after, before
 from refluid.fluid.dygraph.layer_object_helper import LayerObjectHelper
 from refluid.fluid.param_attr import ParamAttr, prefixed
 from refluid.ir.variable import Parameter
@@ -93,10 +94,7 @@ class Layer:
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         if self._forward_pre_hooks:
-            for hook in [*self._forward_pre_hooks.values()]:
-                changed = hook(self, inputs)
-                if changed is not None:
-                    inputs = changed if isinstance(changed, tuple) else (changed,)
+            inputs = before(self, self._forward_pre_hooks, inputs)
         if not self._built:
             self._build_once(*inputs, **kwargs)
             self._built = True
@@ -104,12 +102,14 @@ class Layer:
             if at_first is not None and at_once():
                 at_first(self)
         forward = self.forward if at_once() else while_building(self.forward)
-        outputs = forward(*inputs, **kwargs)
-        if self._forward_post_hooks:
-            for hook in [*self._forward_post_hooks.values()]:
-                changed = hook(self, inputs, outputs)
-                outputs = outputs if changed is None else changed
-        return outputs
+        try:
+            outputs = forward(*inputs, **kwargs)
+        except PYTHONS as error:
+            if (clear := explained(self, error, inputs, kwargs)) is None:
+                raise
+            raise clear from shown_cause(error)
+        hooks = self._forward_post_hooks
+        return after(self, hooks, inputs, outputs) if hooks else outputs
 
     # -- what it consists of --------------------------------------------------
 

@@ -67,8 +67,10 @@ class Row:
 
 
 _DESCENDING = "in descending order in the same thread"
+_ENDS = "event first end time in ascending order in the same thread"
 SORTED: dict[str | None, tuple[str, Callable[[Row], float]]] = {
-    None: ("event first end time in ascending order in the same thread", lambda r: r.first_end),
+    None: (_ENDS, lambda r: r.first_end),
+    "default": (_ENDS, lambda r: r.first_end),
     "calls": (f"number of calls {_DESCENDING}", lambda r: -r.calls),
     "total": (f"total time {_DESCENDING}", lambda r: -r.total),
     "max": (f"maximum time {_DESCENDING}", lambda r: -r.most),

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from refluid.build import at_once
+from refluid.core.dtypes import to_numpy
 from refluid.core.values import LoDTensor
 from refluid.feed.batches import Column, as_column
 from refluid.feed.datasets.loading import BatchSource
@@ -50,9 +51,12 @@ class GeneratorSource:
             self._set(generator, lambda samples: columns(fields, samples), copied=False)
 
     def set_batches(self, generator: Generator) -> None:
-        """A generator of batches: an array or LoDTensor per variable, or a dict by name."""
-        names = None if self._fields is None else [field.name for field in self._fields]
-        self._set(generator, lambda values: _batch(names, values), copied=True)
+        """A generator of batches: an array or LoDTensor per variable, or a dict by name.
+
+        Numbers and lists of them become arrays of the variable's element type.
+        """
+        fields = self._fields
+        self._set(generator, lambda values: _batch(fields, values), copied=True)
 
     def _set(
         self, generator: Generator, convert: Callable[[Any], list[Column]], copied: bool
@@ -103,7 +107,8 @@ def _in_worker(passes: Passes, generator: Generator, convert: Callable[[Any], An
     return begin
 
 
-def _batch(names: Sequence[str] | None, values: Any) -> list[Column]:
+def _batch(fields: Sequence[Field] | None, values: Any) -> list[Column]:
+    names = None if fields is None else [field.name for field in fields]
     if isinstance(values, Mapping):
         missing = [name for name in names or () if name not in values]
         if names is None or missing:
@@ -114,4 +119,9 @@ def _batch(names: Sequence[str] | None, values: Any) -> list[Column]:
     whats = [f"what the generator gave for {name!r}" for name in names or ()]
     values = list(values)
     whats += [f"value {place} of a batch" for place in range(len(whats), len(values))]
-    return list(map(as_column, values, whats))
+    made = list(map(as_column, values, whats))
+    for place, (field, value) in enumerate(zip(fields or (), values, strict=False)):
+        array, lod = made[place]
+        if not isinstance(value, _ALONE) and array.dtype.kind in "fiub":
+            made[place] = array.astype(to_numpy(field.dtype), copy=False), lod
+    return made

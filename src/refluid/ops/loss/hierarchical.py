@@ -80,7 +80,7 @@ def hierarchical_sigmoid(
     return soft.sum(1, keepdim=True) - (scores * right).sum(1, keepdim=True), soft, W
 
 
-@gradient("hierarchical_sigmoid")
+@gradient("hierarchical_sigmoid", sparse="d_W")
 def hierarchical_sigmoid_grad(
     X: Tensor,
     W: Tensor,

@@ -100,7 +100,7 @@ def nce(
     return cost, chance, classes
 
 
-@gradient("nce")
+@gradient("nce", sparse="d_Weight")
 def nce_grad(
     Input: Tensor,
     Label: Tensor,

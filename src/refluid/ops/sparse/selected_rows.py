@@ -29,8 +29,8 @@ from refluid.ops.sparse.sparse import same_kind
     rows_only=True,
 )
 def merge_selected_rows(X: SelectedRows) -> SelectedRows:
-    """X with each row once, in ascending order; values of equal rows added."""
-    return X.merged()
+    """X with each row once, in ascending order; values of equal rows added. A tensor stays."""
+    return X.merged() if isinstance(X, SelectedRows) else X
 
 
 @operator(
@@ -41,8 +41,8 @@ def merge_selected_rows(X: SelectedRows) -> SelectedRows:
     rows_only=True,
 )
 def get_tensor_from_selected_rows(X: SelectedRows) -> Tensor:
-    """The values of X's rows, as many rows as X holds."""
-    return X.value
+    """The values of X's rows, as many rows as X holds; a tensor stays."""
+    return X.value if isinstance(X, SelectedRows) else X
 
 
 def _sum_of_parts(op: Operator) -> list[GradOp]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import not_empty
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_by_probing, share_lod_level
@@ -269,7 +271,7 @@ def _turned_back(op: Operator) -> list[GradOp]:
 
 
 @operator("reverse", outputs="Out", maker=_turned_back)
-def reverse(X: Tensor, *, axis: Sequence[int]) -> Tensor:
+def reverse(X: Tensor, *, axis: Annotated[Sequence[int], not_empty]) -> Tensor:
     """X back to front along the dimensions `axis`."""
     return X.flip(tuple(axis))
 

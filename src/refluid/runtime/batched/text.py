@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refluid.ir.operator import Operator
+from refluid.ops.registry import find
 from refluid.runtime.batched.align import Aligned, Unlike
 from refluid.runtime.batched.differing import Differing
 from refluid.runtime.batched.exchange import each, total
@@ -26,7 +27,7 @@ from refluid.runtime.batched.values import BatchedValues
 from refluid.runtime.recorded.graph import Kernel, Line, Value
 from refluid.runtime.recorded.text import with_names
 from refluid.runtime.source import PlanSource
-from refluid.runtime.steps import Bind, Load, Return, Store
+from refluid.runtime.steps import Bind, Call, Load, Return, Store
 from refluid.runtime.trees import (
     FED,
     OWN,
@@ -170,7 +171,11 @@ class BatchedText:
         self._to.parts.update(value for value in line.stores.values() if value in self._differing)
 
     def _operator_for_all(self, line: Line) -> None:
-        names = {name: self._to.stacked(value) for name, value in line.loads.items()}
+        tables = _tables(line)  # of which the height alone is asked for
+        names = {
+            name: self._to.each(value)[0] if name in tables else self._to.stacked(value)
+            for name, value in line.loads.items()
+        }
         stores = {name: Name(value.name) for name, value in line.stores.items()}
         self._spelling.add(with_names(line.step, names, stores))
         self._to.same |= {value: Value(value.name) for value in line.stores.values()}
@@ -208,6 +213,15 @@ class BatchedText:
         if value in self._to.own and not kept:
             return self._to.stacked(value)
         return [called(OWN, part) for part in self._to.each(value)]
+
+
+def _tables(line: Line) -> set[Tree]:
+    """What a call is given as the tables whose rows its result has."""
+    definition = None if line.op is None else find(line.op.type)
+    if definition is None or not isinstance(line.step, Call):
+        return set()
+    given = zip(definition.inputs, line.step.args, strict=False)
+    return {one for slot, one in given if slot.name in definition.rows and isinstance(one, Name)}
 
 
 def _of_replica_0(one: Tree) -> Tree:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.analysis.uses import Key
+from refluid.core.errors import EnforceNotMet
 from refluid.core.random import unchanged
 from refluid.core.scope import Cell
 from refluid.runtime.batched.align import Aligned, Unlike, align
@@ -79,7 +80,7 @@ def trial_run(
             raise Unlike(f"{text.calls} calls instead of {len(aligned.steps)} of each replica")
     try:
         _try_out(codes, device, feeds, cells, _closeness(aligned))
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except (EnforceNotMet, RuntimeError, TypeError, ValueError, IndexError) as error:
         raise Unlike(f"the batched step failed: {error}") from error
     return codes[0], differing.cells
 

@@ -11,6 +11,7 @@ from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.parts.activated import Activated, Following, FormerNames, several
 from refluid.fluid.dygraph.parts.former import channels, scoped
 from refluid.fluid.initializer import Normal
+from refluid.ir.variable import Variable
 
 Sizes = int | Sequence[int]
 _CONVOLVED = (
@@ -108,7 +109,7 @@ class Conv2D(_Convolution):
         """Its operator, by the name that layers derived from this one read."""
         return "depthwise_conv2d" if self._alone else "conv2d"
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The convolution of (N, C, H, W)."""
         return self._convolved(self._l_type, input)
 
@@ -119,7 +120,7 @@ class Conv3D(_Convolution):
 
     rank = 3
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The convolution of (N, C, D, H, W)."""
         return self._convolved("conv3d", input)
 
@@ -155,7 +156,7 @@ class Conv2DTranspose(_Transposed):
         """Its operator, by the name that layers derived from this one read."""
         return "depthwise_conv2d_transpose" if self._alone else "conv2d_transpose"
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The transposed convolution of (N, C, H, W)."""
         return self._convolved(self._op_type, input, output_size=self._output_size)
 
@@ -186,7 +187,7 @@ class Conv3DTranspose(_Transposed):
             *(param_attr, bias_attr, use_cudnn, act, dtype),
         )
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The transposed convolution of (N, C, D, H, W)."""
         return self._convolved("conv3d_transpose", input)
 
@@ -232,6 +233,6 @@ class Pool2D(Following):
         options = {kept: getattr(self, name) for name, kept in self._followed.items()}
         self._options = KeptAttributes(options)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The pooled maps."""
         return op("pool2d", {"X": input}, self._options)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from refluid.build import op
 from refluid.core.all_parameters import note_former_layer
 from refluid.fluid.dygraph.parts.activated import Activated, FormerNames
+from refluid.ir.variable import Variable
 
 
 class FC(FormerNames, Activated):
@@ -45,7 +46,7 @@ class FC(FormerNames, Activated):
             self._weights.append(name)
         self.bias = self.create_parameter([self._size], self._bias_attr, self._dtype, is_bias=True)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The kept dimensions of the input, or of each of a list, and (size)."""
         inputs = self._helper.multiple_input(input)
         columns = {"x_num_col_dims": self._kept, "y_num_col_dims": 1}

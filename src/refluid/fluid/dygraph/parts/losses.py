@@ -13,6 +13,7 @@ from refluid.fluid.functions.loss.sampled import (
     nce_attributes,
     over_samples,
 )
+from refluid.ir.variable import Variable
 
 _REDUCED = {"mean": "reduce_mean", "sum": "reduce_sum"}
 
@@ -39,7 +40,7 @@ class L1Loss(Layer):
         super().__init__()
         self.reduction = _checked("L1Loss", reduction)
 
-    def forward(self, input: Any, label: Any) -> Any:
+    def forward(self, input: Variable, label: Variable) -> Any:
         """The loss, (1,) unless the reduction is none."""
         apart = op("elementwise_sub", {"X": input, "Y": label}, {"axis": -1})
         return _reduced(op("abs", {"X": apart}), self.reduction)
@@ -52,7 +53,7 @@ class MSELoss(Layer):
         super().__init__()
         self.reduction = _checked("MSELoss", reduction)
 
-    def forward(self, input: Any, label: Any) -> Any:
+    def forward(self, input: Variable, label: Variable) -> Any:
         """The loss, (1,) unless the reduction is none."""
         apart = op("elementwise_sub", {"X": input, "Y": label}, {"axis": -1})
         return _reduced(op("square", {"X": apart}), self.reduction)
@@ -69,7 +70,7 @@ class BCELoss(Layer):
         self.weight = weight
         self.reduction = _checked("bce_loss", reduction)
 
-    def forward(self, input: Any, label: Any) -> Any:
+    def forward(self, input: Variable, label: Variable) -> Any:
         """The loss, (1,) unless the reduction is none."""
         out = op("bce_loss", {"X": [input], "Label": [label]})
         if self.weight is not None:
@@ -93,7 +94,7 @@ class NLLLoss(Layer):
             "ignore_index": ignore_index,
         }
 
-    def forward(self, input: Any, label: Any) -> Any:
+    def forward(self, input: Variable, label: Variable) -> Any:
         """The loss, (1,) unless the reduction is none."""
         slots = {"X": input, "Label": label, "Weight": self._weight}
         return op("nll_loss", slots, self._options, ("Out", "Total_weight"))[0]
@@ -129,7 +130,9 @@ class NCE(Layer):
         self.weight = self.create_parameter([num_total_classes, dim], param_attr, dtype)
         self.bias = self.create_parameter([num_total_classes, 1], bias_attr, dtype, is_bias=True)
 
-    def forward(self, input: Any, label: Any, sample_weight: Any = None) -> Any:
+    def forward(
+        self, input: Variable, label: Variable, sample_weight: Variable | None = None
+    ) -> Any:
         """The cost of each row."""
         slots = {"Input": input, "Label": label, "Weight": self.weight, "Bias": self.bias}
         given = self._sample_weight if sample_weight is None else sample_weight

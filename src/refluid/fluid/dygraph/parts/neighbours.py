@@ -7,6 +7,7 @@ from typing import Any
 from refluid.build import op
 from refluid.fluid.dygraph.parts.activated import Activated
 from refluid.fluid.dygraph.parts.former import scoped
+from refluid.ir.variable import Variable
 
 
 @scoped(
@@ -36,7 +37,7 @@ class TreeConv(Activated):
         if bias_attr:
             self.bias = self.create_parameter([num_filters], bias_attr, dtype, is_bias=True)
 
-    def forward(self, nodes_vector: Any, edge_set: Any) -> Any:
+    def forward(self, nodes_vector: Variable, edge_set: Variable) -> Any:
         """(B, nodes, feature_size) and (B, edges, 2) give (B, nodes, output_size, num_filters)."""
         slots = {"NodesVector": nodes_vector, "EdgeSet": edge_set, "Filter": self.weight}
         out = op("tree_conv", slots, {"max_depth": self._max_depth})
@@ -60,7 +61,7 @@ class RowConv(Activated):
         shape = [self._future + 1, input.shape[1]]
         self.weight = self.create_parameter(shape, self._param_attr, input.dtype)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The convolved rows."""
         return self._activated(op("row_conv", {"X": input, "Filter": self.weight}))
 
@@ -90,7 +91,7 @@ class SequenceConv(Activated):
         self.weight = self.create_parameter(shape, param, input.dtype)
         self.bias = self.create_parameter([self._filters], bias, input.dtype, is_bias=True)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The convolved rows."""
         attrs = {
             "contextStride": self._stride,

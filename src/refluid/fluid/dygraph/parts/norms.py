@@ -18,6 +18,7 @@ from refluid.fluid.dygraph.parts.former import (
 )
 from refluid.fluid.initializer import Constant, Normal
 from refluid.fluid.param_attr import ParamAttr
+from refluid.ir.variable import Variable
 
 
 @scoped("num_channels act is_test momentum epsilon param_attr bias_attr dtype data_layout")
@@ -84,7 +85,7 @@ class BatchNorm(Activated):
         super()._follow(attribute, value)
         self._testing = KeptAttributes(self._testing | {attribute: value})
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The normalised input; the moving statistics follow it while the layer trains."""
         slots = {
             "X": input,
@@ -137,7 +138,7 @@ class LayerNorm(Activated):
         if shift:
             self.bias = self.create_parameter(size, bias_attr, dtype, is_bias=True)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The normalised input. ValueError where its last dimensions are others."""
         first = len(input.shape) - len(self._normalized_shape)
         if list(input.shape[first:]) != self._normalized_shape:
@@ -175,7 +176,7 @@ class GroupNorm(Activated):
         )
         self.bias = self.create_parameter([channels], bias_attr or False, dtype, is_bias=True)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The normalised (N, C, H, W)."""
         slots = {"X": input, "Scale": self.weight, "Bias": self.bias}
         return self._activated(op("group_norm", slots, self._options, ("Y", "Mean", "Variance"))[0])
@@ -204,7 +205,7 @@ class InstanceNorm(Layer):
             size, bias_attr, dtype, is_bias=True, default_initializer=Constant(0.0)
         )
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The normalised (N, C, ...)."""
         slots = {"X": input, "Scale": self.scale, "Bias": self.bias}
         makes = ("Y", "SavedMean", "SavedVariance")
@@ -231,7 +232,7 @@ class SpectralNorm(Layer):
             made.stop_gradient = True
             setattr(self, name, made)
 
-    def forward(self, weight: Any) -> Any:
+    def forward(self, weight: Variable) -> Any:
         """The normalised weight."""
         slots = {"Weight": weight, "U": self.weight_u, "V": self.weight_v}
         return op("spectral_norm", slots, self._options)

@@ -13,6 +13,7 @@ from refluid.fluid.dygraph.parts.activated import Activated, FormerNames
 from refluid.fluid.dygraph.parts.former import channels, scoped, whole_shape
 from refluid.fluid.functions.nn.dropout import drop
 from refluid.fluid.initializer import Constant
+from refluid.ir.variable import Variable
 
 # Those that the fused product does, as the pass that fuses it in programs.
 ACTIVATIONS = (None, "relu", "tanh", "sigmoid")
@@ -37,7 +38,7 @@ class Linear(Activated):
         fused = {"x_num_col_dims": -1, "activation": act or ""}
         self._fused = KeptAttributes(fused) if act in ACTIVATIONS else None
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """(..., input_dim) gives (..., output_dim)."""
         own = self._parameters  # Quicker than attributes; a user may have put others there.
         known = "weight" in own and "bias" in own
@@ -81,7 +82,7 @@ class Embedding(FormerNames):
         }
         self.weight = self.create_parameter(size, param_attr, dtype)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The rows of `input`."""
         kind = "lookup_table_v2" if self._refluid_scope is None else "lookup_table"
         return op(kind, {"Ids": input, "W": self.weight}, self._options, dtype=self._dtype)
@@ -106,7 +107,7 @@ class Dropout(Layer):
         self._p, self._seed, self._is_test = p, seed, is_test
         self._implementation = dropout_implementation
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The rest of `input`."""
         return drop(
             input,
@@ -152,7 +153,7 @@ class PRelu(Layer):
             shape, param_attr, dtype, default_initializer=Constant(0.25)
         )
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Variable) -> Any:
         """The activation of `input`."""
         return op("prelu", {"X": input, "Alpha": self.weight}, {"mode": self._mode})
 
@@ -182,7 +183,7 @@ class BilinearTensorProduct(Activated):
         self.weight = self.create_parameter([output_dim, input1_dim, input2_dim], param_attr, dtype)
         self.bias = self.create_parameter([1, output_dim], bias_attr, dtype, is_bias=True)
 
-    def forward(self, x: Any, y: Any) -> Any:
+    def forward(self, x: Variable, y: Variable) -> Any:
         """(N, input1_dim) and (N, input2_dim) give (N, output_dim)."""
         slots = {"X": x, "Y": y, "Weight": self.weight, "Bias": self.bias}
         return self._activated(op("bilinear_tensor_product", slots))
@@ -216,7 +217,7 @@ class GRUUnit(Layer):
         self.weight = self.create_parameter([width, 3 * width], param_attr, dtype)
         self.bias = self.create_parameter([1, 3 * width], bias_attr, dtype, is_bias=True)
 
-    def forward(self, input: Any, hidden: Any) -> tuple[Any, Any, Any]:
+    def forward(self, input: Variable, hidden: Variable) -> tuple[Any, Any, Any]:
         """The new hidden state, the old one after the reset gate, and the gates."""
         slots = {"Input": input, "HiddenPrev": hidden, "Weight": self.weight, "Bias": self.bias}
         makes = ("Gate", "ResetHiddenPrev", "Hidden")
