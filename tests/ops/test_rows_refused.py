@@ -42,6 +42,7 @@ CASES: list[tuple[str, dict[str, Any], str, Array, dict[str, Any]]] = [
     ("softmax_loss", {"Logits": X}, "Label", _classes(9, 1), {}),
     ("bpr_loss", {"X": X}, "Label", _classes(9, 1), {}),
     ("sigmoid_cross_entropy_with_logits", {"X": X}, "Label", _floats(9, 4), {}),
+    ("bce_loss", {"X": COLUMN}, "Label", _floats(9, 1), {}),
     ("log_loss", {"Predicted": COLUMN}, "Labels", _floats(9, 1), {"epsilon": 1e-4}),
     ("rank_loss", {"Label": COLUMN, "Left": COLUMN}, "Right", _floats(9, 1), {}),
     ("rank_loss", {"Right": COLUMN, "Left": COLUMN}, "Label", _floats(9, 1), {}),

@@ -94,7 +94,8 @@ def multiply_panels(left: Any, size: Any, right: Any, result: Any, column: Any) 
 def multiply_few(kind: Any, left: Any, size: Any, right: Any, result: Any, column: Any) -> None:
     """`multiply_panels` of few left panels, all by a part of the right one's lines after the other.
 
-    size: the height and the width of panels, how many numbers each line has, and how many a part.
+    kind: which of the low tiles makes them. size: the height and the width of panels, how many
+    numbers each line has, and how many a part.
     """
     height, width, depth, part = size
     out, pitch, rows, columns, more, step, adds = result

@@ -132,6 +132,7 @@ def smooth_l1_loss_grad(
 @operator("bce_loss", outputs="Out", uses="X Label", differentiable="X")
 def bce_loss(X: Tensor, Label: Tensor) -> Tensor:
     """-Label * log(X) - (1 - Label) * log(1 - X), logarithms at least -100; X in [0, 1]."""
+    require_equal("Label", Label, "X", X.shape)
     entropy = torch.nn.functional.binary_cross_entropy
     one = entropy(X, torch.ones_like(X), reduction="none")
     none = entropy(X, torch.zeros_like(X), reduction="none")
