@@ -27,6 +27,7 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -qq "$(TORCH)"
 	@$(PIP) install -qq -e ".[dev,report,compat,convert]"
+	-@$(BIN)/refluid prepare
 	@touch $@
 
 demo: $(READY) ## train a conv net on MNIST, save it, load it, draw what it recognises

@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     "servers": {},
     "certs": {},
     "doctor": {},
+    "prepare": {},
     "tune": _PASS_ON,
 }
 

@@ -61,6 +61,11 @@ class CompiledLoop(NumbaLoop):
         bind = getattr(entry, "bind", None)
         return partial(self.by_numba, *given) if bind is None else bind(*given)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether this process called it."""
+        return bool(self._entries)
+
     def _entry(self, kinds: tuple[Any, ...]) -> Callable[..., Any]:
         entry = self._entries.get(kinds)
         if entry is None:

@@ -1,0 +1,200 @@
+"""Small programs that between them use the loops of refluid's own: `refluid prepare` runs them."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from refluid import fluid
+from refluid.fluid.dataset import DatasetFactory
+from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
+from refluid.kernels.rows.dealing import DealtIds
+from refluid.kernels.rows.draws import NORMAL, UNIFORM, RowDraws
+from refluid.kernels.rows.ids import PARTS, IdMap, merge_ids
+
+layers: Any = fluid.layers
+# A step is recorded by the third run at the latest, and then runs as it was recorded.
+_STEPS = 8
+_DENSE = """
+    SGD Momentum LarsMomentum Adagrad DecayedAdagrad Adadelta Adam Adamax RMSProp Ftrl Lamb
+"""
+_OF_ROWS = """
+    SGD Momentum Adagrad Adam
+"""
+
+
+def tables() -> None:
+    """Rows of tables looked up and updated: one table and several, few rows and many."""
+    for name in _OF_ROWS.split():
+        for widths, rows in (((16,), 64), ((16, 16, 8), 64), ((16, 16), 2048), ((16, 16), 4096)):
+            lazy = {"lazy_mode": True} if name == "Adam" else {}
+            ids = np.random.default_rng(0).integers(0, 1000, (rows, 1))
+            _train(partial(_bag, widths), _optimizer(name, **lazy), {"ids": ids})
+
+
+def sequences() -> None:
+    """Steps of LSTMs and GRUs over sequences, with and without peepholes."""
+    rows = np.random.default_rng(0).random((96, 64)).astype("float32")
+    x = fluid.create_lod_tensor(rows, [[30, 41, 25]], fluid.CPUPlace())
+    for unit in (_lstm, _gru):
+        _train(unit, _optimizer("SGD"), {"x": x})
+
+
+def optimizers() -> None:
+    """Updates of dense parameters, with gradients clipped by the norm of all."""
+    x = np.ones((64, 256), np.float32)
+    for name in _DENSE.split():
+        clip = fluid.clip.GradientClipByGlobalNorm(1.0)
+        _train(_layers, _optimizer(name, grad_clip=clip), {"x": x})
+
+
+def losses() -> None:
+    """Cross entropy of many classes and of many labels, that of sigmoids, and dropout."""
+    rng = np.random.default_rng(0)
+    for network, rows, classes in ((_of_many_classes, 256, 4096), (_of_many_labels, 9000, 8)):
+        feed = {
+            "x": rng.random((rows, 64)).astype("float32"),
+            "label": rng.integers(0, classes, (rows, 1)),
+        }
+        _train(partial(network, classes), _optimizer("SGD"), feed)
+
+
+def products() -> None:
+    """Products by panels, of a right factor that is laid for one and of one that was before."""
+    a, b = torch.ones(64, 64), torch.ones(64, 64)
+    panel_product(a, b)
+    for rows in range(1, 65):
+        laid_product(a[:rows], b, lay_panels(b))
+
+
+def text() -> None:
+    """Lines of samples as a Dataset reads and shuffles them."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        ids = fluid.data("ids", [None, 1], "int64", lod_level=1)
+        rate = fluid.data("rate", [None, 1])
+        words = layers.sequence_pool(layers.embedding(ids, (10, 4)), "sum")
+        fluid.optimizer.SGD(0.1).minimize(layers.mean(layers.concat([words, rate], 1)))
+    dataset: Any = DatasetFactory().create_dataset("InMemoryDataset")
+    dataset.set_use_var([ids, rate])
+    dataset.set_batch_size(4)
+    exe: Any = fluid.Executor(fluid.CPUPlace())
+    with tempfile.TemporaryDirectory() as folder, fluid.scope_guard(fluid.Scope()):
+        path = Path(folder, "part")
+        path.write_text("2 7 9 1 0.5\n1 3 1 1e-3\n" * 8)
+        dataset.set_filelist([str(path)])
+        dataset.load_into_memory()
+        dataset.local_shuffle()
+        exe.run(startup)
+        exe.train_from_dataset(main, dataset)
+
+
+def search() -> None:
+    """A step of a search by beams."""
+    main, words = fluid.Program(), np.ones((4, 1), np.int64)
+    lod = [[2, 2], [1, 1, 1, 1]]
+    with fluid.program_guard(main):
+        ids = fluid.data("ids", [None, 1], "int64", lod_level=2)
+        kept = fluid.data("kept", [None, 1], lod_level=2)
+        chosen, scores = layers.topk(layers.softmax(layers.expand(kept, [1, 8])), 4)
+        found = layers.beam_search(ids, kept, scores, layers.log(chosen), 2, 0)
+    feed = {
+        "ids": fluid.create_lod_tensor(words, lod, fluid.CPUPlace()),
+        "kept": fluid.create_lod_tensor(words.astype("float32"), lod, fluid.CPUPlace()),
+    }
+    exe: Any = fluid.Executor(fluid.CPUPlace())
+    exe.run(main, feed=feed, fetch_list=[found[0]], return_numpy=False)
+
+
+def servers() -> None:
+    """Ids of tables on servers: dealt, merged, mapped to rows, and the rows' first values."""
+    ids = torch.arange(4096) % 1000
+    for kind in (torch.float32, torch.float64):
+        value, sums = torch.ones(4096, 8, dtype=kind), np.zeros((1000, 8), str(kind)[6:])
+        merge_ids(ids, value)
+        dealt = DealtIds(ids.numpy(), torch.zeros(PARTS, dtype=torch.int16), 1)
+        dealt.spread(0, sums, value.numpy())
+        dealt.add_up(0, value.numpy(), sums)
+        for how in (UNIFORM, NORMAL):
+            RowDraws(how, 0.0, 1.0).fill(ids, value)
+    places = IdMap()
+    places.add(ids)
+    places.find(ids[:8].contiguous())
+
+
+def _bag(widths: Sequence[int]) -> Any:
+    ids = fluid.data("ids", [None, 1], "int64")
+    found = [layers.embedding(ids, (1000, width), is_sparse=True) for width in widths]
+    return layers.mean(layers.fc(layers.concat(found, 1), 4))
+
+
+def _lstm() -> Any:
+    x = fluid.data("x", [None, 64], lod_level=1)
+    hidden = [
+        layers.dynamic_lstm(layers.fc(x, 2048), 2048, use_peepholes=peepholes)[0]
+        for peepholes in (False, True)
+    ]
+    return layers.mean(layers.concat(hidden, 1))
+
+
+def _gru() -> Any:
+    x = fluid.data("x", [None, 64], lod_level=1)
+    return layers.mean(layers.dynamic_gru(layers.fc(x, 1536), 512))
+
+
+def _layers() -> Any:
+    return layers.mean(layers.fc(layers.fc(fluid.data("x", [None, 256]), 512), 256))
+
+
+def _samples() -> tuple[Any, Any]:
+    return fluid.data("x", [None, 64]), fluid.data("label", [None, 1], "int64")
+
+
+def _of_many_classes(classes: int) -> Any:
+    x, label = _samples()
+    scores = layers.fc(layers.dropout(layers.fc(x, 512), 0.5), classes)
+    one = layers.softmax_with_cross_entropy(scores, label)
+    each = layers.sigmoid_cross_entropy_with_logits(scores, layers.relu(scores))
+    return layers.mean(one) + layers.mean(each)
+
+
+def _of_many_labels(classes: int) -> Any:
+    x, label = _samples()
+    scores = layers.fc(x, classes)
+    logits = layers.softmax_with_cross_entropy(scores, label)
+    return layers.mean(logits) + layers.mean(layers.cross_entropy(layers.softmax(scores), label))
+
+
+def _optimizer(name: str, **more: Any) -> Any:
+    """One by its name, with what it needs."""
+    made = getattr(fluid.optimizer, f"{name}Optimizer")
+    momentum = {"momentum": 0.9} if "Momentum" in name else {}
+    return partial(made, learning_rate=0.01, **momentum, **more)
+
+
+def _train(network: Callable[[], Any], optimizer: Callable[[], Any], feed: Any) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss = network()
+        optimizer().minimize(loss)
+    with fluid.scope_guard(fluid.Scope()):
+        exe: Any = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        for _ in range(_STEPS):
+            exe.run(main, feed=feed, fetch_list=[loss])
+
+
+PROGRAMS: Mapping[str, Callable[[], None]] = {
+    one.__name__: one
+    for one in (sequences, tables, optimizers, losses, servers, products, text, search)
+}
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]]()

@@ -1,0 +1,97 @@
+"""`refluid prepare` makes all loops; programs that come then compile nothing."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from refluid import kernels
+from refluid.cli import practice, prepare
+from refluid.feed import multislot
+from refluid.kernels.compiled import CompiledLoop
+from refluid.kernels.machine_code import linker
+
+pytestmark = pytest.mark.skipif(not linker(), reason="no linker, or not Linux")
+# Runs a practice program where numba can't be imported.
+_WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+from refluid.cli.practice import PROGRAMS
+PROGRAMS[{name!r}]()
+"""
+
+
+def loops() -> Iterator[CompiledLoop]:
+    """All that refluid has."""
+    for package in (kernels, multislot):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(found.name)
+            yield from (one for one in vars(module).values() if isinstance(one, CompiledLoop))
+
+
+def called_by(loop: CompiledLoop) -> Iterator[CompiledLoop]:
+    """The loops that become parts of it."""
+    known = loop.function.__globals__
+    for name in loop.function.__code__.co_names:
+        if isinstance(one := known.get(name), CompiledLoop):
+            yield one
+            yield from called_by(one)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    own = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(own)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.usefixtures("two_threads")
+def test_the_programs_use_all_loops() -> None:
+    for program in practice.PROGRAMS.values():
+        program()
+    inner = {id(one) for loop in loops() for one in called_by(loop)}
+    unused = {
+        f"{loop.function.__module__}.{loop.function.__name__}"
+        for loop in loops()
+        if id(loop) not in inner and not loop.is_used
+    }
+    assert unused == set()
+
+
+def run(home: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *command], env=env, text=True, capture_output=True, timeout=600
+    )
+
+
+def test_what_was_prepared_is_not_compiled_again(tmp_path: Path) -> None:
+    script = _WITHOUT_NUMBA.format(name="search")
+    before = run(tmp_path, "-c", script)
+    assert before.returncode == 1
+    assert "numba" in before.stderr
+    assert run(tmp_path, "-m", "refluid.cli.practice", "search").returncode == 0
+    after = run(tmp_path, "-c", script)
+    assert after.returncode == 0, after.stderr
+
+
+def test_a_program_that_fails_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(practice, "PROGRAMS", {"absent": practice.search})
+    with pytest.raises(BaseException) as ended:
+        prepare.prepare()
+    assert getattr(ended.value, "exit_code", None) == 1
+    told = capfd.readouterr().err
+    assert "failed absent" in told
+    assert "KeyError: 'absent'" in told
