@@ -12,6 +12,7 @@ from torch import Tensor
 
 from refluid import fluid
 from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Offsets
 from refluid.kernels import recurrent
 from refluid.ops.rnn import gate_activations
@@ -197,8 +198,18 @@ def test_wrong_sizes_are_refused(unit: str) -> None:
     grad = numbers(draws, sum(lengths), width)
     for slot in ("Input", "Weight"):
         wrong = given | {slot: torch.nn.functional.pad(given[slot], (0, 12))}
-        with pytest.raises(RuntimeError):
+        with pytest.raises(EnforceNotMet):
             results(unit, wrong, attrs, lengths, grad)
+    rows, starts = torch.arange(4), torch.tensor([0, 2, 4])
+    for columns, height in ((33, 8), (32, 9)):
+        sized = torch.ones(4, columns), torch.ones(height, 32), torch.ones(32)
+        with pytest.raises(RuntimeError, match="of a recurrent unit is"):
+            if unit == "lstm":
+                empty = torch.empty(0, 8)
+                recurrent.lstm_steps(*sized, empty, None, None, rows, starts, (1, 2, 2))
+            else:
+                gates = sized[1][:, :16], sized[1][:, :8], sized[2][:24]
+                recurrent.gru_steps(sized[0][:, 7:], *gates, None, rows, starts, (1, 2, 0))
     with pytest.raises(RuntimeError, match="gradient of a recurrent unit"):
         results(unit, given | {"H0": None}, attrs, lengths, grad[:-1])
 

@@ -9,6 +9,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, operator
 from refluid.ops.signature import AnyValue, Random
+from refluid.ops.sizes import require_equal
 
 
 def _infer(definition: OperatorDef, op: Operator) -> None:
@@ -85,10 +86,12 @@ def cudnn_lstm(
     """
     directions = 2 if is_bidirec else 1
     columns = Input.shape[2]
+    for name, state in (("InitH", InitH), ("InitC", InitC)):
+        wanted = num_layers * directions, Input.shape[1], hidden_size
+        require_equal(name, state, "layers by rows by units", wanted)
     weights = _weights(W, columns, hidden_size, num_layers, directions)
     per_layer = 4 * directions
-    x, hidden, cell = Input, [], []
-    generator = random(max(seed, 0))
+    x, hidden, cell, generator = Input, [], [], random(max(seed, 0))
     for layer in range(num_layers):
         if layer and dropout_prob > 0 and not is_test:
             kept = torch.empty_like(x).bernoulli_(1.0 - dropout_prob, generator=generator)

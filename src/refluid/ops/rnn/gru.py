@@ -12,6 +12,7 @@ from refluid.ir.operator import Operator
 from refluid.kernels.products import add_product_, product
 from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.rnn.gate_activations import Activation, activation, loops_of, numbers_of
+from refluid.ops.rnn.widths import require_declared_widths, require_widths
 from refluid.ops.sequence.batching import TimeMajor, cut, steps_of
 
 Grads = tuple[Tensor | None, ...]
@@ -131,6 +132,7 @@ def _kinds(one: GruStep, *acts: str) -> tuple[int, ...]:
 
 
 def _infer(definition: OperatorDef, op: Operator) -> None:
+    require_declared_widths(op, 3)
     source = op.block.var_recursive(op.input("Input")[0])
     if not source.has_description():
         return
@@ -172,6 +174,7 @@ def gru(
     the candidate. hidden = (1 - update) * before + update * candidate; origin_mode exchanges
     the two. H0 (sequences, width): the first state. Batch outputs are in the order of the steps.
     """
+    require_widths(3, Input=Input, Weight=Weight, Bias=Bias)
     layout = steps_of(lod_Input, "gru", is_reverse, Input.device)
     one = gru_step(Weight, activation(gate_activation), activation(activation_), origin_mode)
     made_lod = layout.levels, layout.levels, lod_Input

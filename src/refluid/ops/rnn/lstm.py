@@ -15,7 +15,6 @@ from refluid.ops.registry import OperatorDef, gradient, operator
 from refluid.ops.required import require_states
 from refluid.ops.rnn.gate_activations import activation, loops_of, numbers_of
 from refluid.ops.rnn.lstm_steps import (
-    Projection,
     Recurrence,
     StepGradients,
     Steps,
@@ -23,7 +22,9 @@ from refluid.ops.rnn.lstm_steps import (
     lstm_backward,
     lstm_forward,
     peephole_of,
+    projected,
 )
+from refluid.ops.rnn.widths import require_declared_widths, require_widths
 from refluid.ops.sequence.batching import TimeMajor, steps_of
 
 Grads = tuple[Tensor | None, ...]
@@ -35,6 +36,7 @@ def _infer(definition: OperatorDef, op: Operator) -> None:
     """Rows are those of Input; the result's sequences are Input's, a batch has none."""
     if definition.type == "lstm":  # one with a projection takes H0 alone, too
         require_states(op)
+    require_declared_widths(op, 4, op.attrs["use_peepholes"])
     source = op.block.var_recursive(op.input("Input")[0])
     if not source.has_description():
         return
@@ -143,6 +145,7 @@ def lstm(
     sigmoid, tanh, relu, identity. BatchGate (after activation) and BatchCellPreAct (the activated
     cell) are in the order of the time steps.
     """
+    require_widths(4, use_peepholes, Input=Input, Weight=Weight, Bias=Bias)
     layout = steps_of(lod_Input, "lstm", is_reverse, Input.device)
     acts = gate_activation, cell_activation, candidate_activation
     made_lod = lod_Input, lod_Input, layout.levels
@@ -203,17 +206,6 @@ def lstm_grad(
     return _end(layout, made, got, (H0, C0, Weight, Bias), use_peepholes)
 
 
-def _projected(
-    weights: tuple[Tensor, Tensor, Tensor | None],
-    names: Sequence[str],
-    clips: tuple[float, float],
-) -> Recurrence:
-    weight, projecting, peephole = weights
-    gate, cell, candidate, project = map(activation, names)
-    behind = Projection(projecting, project, clips[1])
-    return Recurrence(weight, peephole, gate, cell, candidate, clips[0], behind)
-
-
 @operator(
     "lstmp",
     gradient_lod="none",
@@ -245,10 +237,12 @@ def lstmp(
     Weight is (size, 4 * width), ProjWeight (width, size), H0 (sequences, size), C0 (sequences,
     width). Clips above 0 bound Cell and Projection.
     """
+    given = {"Input": Input, "Weight": Weight, "ProjWeight": ProjWeight, "Bias": Bias}
+    require_widths(4, use_peepholes, **given)
     layout = steps_of(lod_Input, "lstmp", is_reverse, Input.device)
     weights = Weight, ProjWeight, peephole_of(Bias, Input.shape[1] // 4, use_peepholes)
     names = gate_activation, cell_activation, candidate_activation, proj_activation
-    one = _projected(weights, names, (cell_clip, proj_clip))
+    one = projected(weights, names, (cell_clip, proj_clip))
     inputs, state, cell = begin(Input, Bias, layout, H0, C0)
     made = lstm_forward(inputs, layout.sizes, one, state, cell)
     rows = layout.to_rows(made.output), layout.to_rows(made.cell)
@@ -287,7 +281,7 @@ def lstmp_grad(
     layout = steps_of(lod_Projection, "lstmp_grad", is_reverse, Cell.device)
     weights = Weight, ProjWeight, peephole_of(Bias, Cell.shape[1], use_peepholes)
     names = gate_activation, cell_activation, candidate_activation, proj_activation
-    one = _projected(weights, names, (cell_clip, proj_clip))
+    one = projected(weights, names, (cell_clip, proj_clip))
     output, cells = layout.to_steps(Projection), layout.to_steps(Cell)
     made = Steps(BatchGate, cells, BatchCellPreAct, BatchHidden, output)
     cell = None if C0 is None else layout.sorted(C0)

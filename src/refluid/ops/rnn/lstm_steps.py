@@ -7,6 +7,7 @@ backward pass that is everything but two products per step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from refluid.core import flags
 from refluid.kernels.products import add_product_, product
-from refluid.ops.rnn.gate_activations import Activation
+from refluid.ops.rnn.gate_activations import Activation, activation
 from refluid.ops.sequence.batching import TimeMajor, cut
 
 
@@ -51,6 +52,19 @@ class Recurrence:
         vectorised = self.weight.dtype == torch.float32 and width % 8 == 0
         lost = vectorised and self.cell_clip <= 0 and self.weight.device.type == "cpu"
         return not (lost and flags.value("refluid_fluid_cpu_faults"))
+
+
+def projected(
+    weights: tuple[Tensor, Tensor, Tensor | None],
+    names: Sequence[str],
+    clips: tuple[float, float],
+) -> Recurrence:
+    """An LSTM with one. weights: Weight, ProjWeight and peepholes; names of the activations of
+    gates, cell, candidate and projection; clips of the cell and of the projection."""
+    weight, projecting, peephole = weights
+    gate, cell, candidate, project = map(activation, names)
+    behind = Projection(projecting, project, clips[1])
+    return Recurrence(weight, peephole, gate, cell, candidate, clips[0], behind)
 
 
 @dataclass(frozen=True)
