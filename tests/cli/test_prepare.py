@@ -85,6 +85,14 @@ def test_what_was_prepared_is_not_compiled_again(tmp_path: Path) -> None:
     assert after.returncode == 0, after.stderr
 
 
+def test_loops_that_can_not_be_kept_are_told(tmp_path: Path) -> None:
+    home = tmp_path / "file"
+    home.touch()
+    done = run(home, "-m", "refluid.cli.practice", "search")
+    assert done.returncode == 1
+    assert "choose_beams isn't kept: no folder takes it" in done.stderr
+
+
 def test_a_program_that_fails_is_told(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

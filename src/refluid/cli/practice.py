@@ -14,6 +14,7 @@ import torch
 
 from refluid import fluid
 from refluid.fluid.dataset import DatasetFactory
+from refluid.kernels.machine_code import unkept
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from refluid.kernels.rows.dealing import DealtIds
 from refluid.kernels.rows.draws import NORMAL, UNIFORM, RowDraws
@@ -198,3 +199,5 @@ PROGRAMS: Mapping[str, Callable[[], None]] = {
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]]()
+    if unkept:
+        sys.exit("; ".join(f"{name} isn't kept: {why}" for name, why in unkept.items()))

@@ -41,6 +41,9 @@ _FROM_C = {"memset", "memcpy", "memmove", "log", "logf", "sqrt", "sqrtf", "cos",
 _PROCESSOR = Path("/proc/cpuinfo")
 _TOLD = ("model name", "flags", "Features", "CPU part")
 
+# The loops that have no library in this process, with the reason.
+unkept: dict[str, str] = {}
+
 
 def kept_entry(
     loop: NumbaLoop, kinds: Any, otherwise: Callable[..., Any]
@@ -55,6 +58,7 @@ def kept_entry(
         entry.argtypes, entry.restype = [ctypes.c_char_p], ctypes.c_int64
         return caller_of(loop.entered(entry), otherwise, kinds)
     except (OSError, RuntimeError, AttributeError, _CannotBeKept) as error:
+        unkept[loop.function.__name__] = str(error)
         _LOGGER.debug("%s is compiled in each process: %s", loop.function.__name__, error)
         return None
 
