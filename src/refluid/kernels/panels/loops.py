@@ -77,17 +77,24 @@ def lay_panels(counter: Any, factor: Any, shape: Any, size: Any, panels: Any) ->
 
 
 @compiled
-def multiply_panels(left: Any, size: Any, right: Any, result: Any, column: Any) -> None:
+def multiply_panels(left: Any, size: Any, right: Any, result: Any, column: Any, ahead: Any) -> None:
     """The columns of a result that one right panel makes with all left ones, from `column` on.
 
     left, right: the addresses of panels; size: their height, and how many numbers each line has.
+    ahead: what comes into the caches meanwhile, a vector of each row by one tile, the next ones by
+    the next tile: the address, how far its rows are apart, and how many vectors a row has.
     """
     height, depth = size
     out, pitch, rows, columns, more, step, adds = result
+    begin, down, vectors = ahead
     for row in range(0, rows, height):
         panel, place = left + 4 * row * depth, out + 4 * (row * pitch + column)
         source, rest = more + 4 * (row * step + column), columns - column
-        high((panel, right, depth, place, pitch, source, step, adds, rows - row, rest))
+        number, coming, apart = row // height, right, 0
+        if number < vectors:
+            coming, apart = begin + 64 * number, down
+        tile = panel, right, depth, place, pitch, source, step, adds, rows - row, rest
+        high((*tile, coming, apart))
 
 
 @compiled
@@ -108,10 +115,11 @@ def multiply_few(kind: Any, left: Any, size: Any, right: Any, result: Any, colum
             if first > 0:
                 source, apart, plus = place, pitch, 1
             tile = panel, begin, deep, place, pitch, source, apart, plus, rows - row, rest
+            behind = begin + 4 * deep * width
             if kind == 0:
-                middle(tile)
+                middle((*tile, behind, width))
             else:
-                low(tile)
+                low((*tile, behind, width))
 
 
 @for_team
@@ -130,16 +138,20 @@ def multiply_left(
     shared = counters_at(counters)
     height, width, panels, first, depth = size
     columns, mine = result[3], scratch + 4 * taken(shared[1:]) * panels * width * depth
+    pitch, across = shape[2], shape[3]
     begin = taken(shared) * panels * width
     while begin < columns:
         end = min(columns, begin + panels * width)
         for column in range(begin, end, width):
             panel = mine + 4 * (column - begin) * depth
             lay_panel(factor, shape, column, (width, first, depth), panel)
+        follows = taken(shared) * panels * width
         for column in range(begin, end, width):
-            panel = mine + 4 * (column - begin) * depth
-            multiply_panels(left, (height, depth), panel, result, column)
-        begin = taken(shared) * panels * width
+            panel, coming = mine + 4 * (column - begin) * depth, follows + column - begin
+            vectors = width // 16 if across and coming < columns else 0
+            ahead = factor + 4 * (first * pitch + coming), pitch, vectors
+            multiply_panels(left, (height, depth), panel, result, column, ahead)
+        begin = follows
 
 
 @for_team

@@ -47,21 +47,21 @@ class _Tile(VectorWriter):
         place = self.builder.gep(begin, [self.size(number * LANES)])
         return self.builder.bitcast(place, self.type.as_pointer())
 
-    def add_up(self, left: Any, right: Any, depth: Any, fetches: bool) -> None:
+    def add_up(self, left: Any, right: Any, depth: Any, ahead: Any, apart: Any, count: int) -> None:
         """The sums of products of the two panels, one number of each line after the other.
 
-        fetches: what follows the right panel in memory comes into the caches meanwhile.
+        ahead: what comes into the caches meanwhile, so many vectors for each number, `apart`
+        numbers behind those for the last one.
         """
         builder, width = self.builder, self.size(self.vectors * LANES)
-        behind = builder.gep(right, [builder.mul(depth, width)])
         for one in (one for row in self.sums for one in row):
             builder.store(self.all(0.0), one)
         with self.utils.for_range(builder, depth) as loop:
             a = builder.gep(left, [builder.mul(loop.index, self.size(self.rows))])
-            place = builder.mul(loop.index, width)
-            b = builder.gep(right, [place])
-            for v in range(self.vectors if fetches else 0):
-                self.fetch(self.vector(builder.gep(behind, [place]), v), 2)
+            b = builder.gep(right, [builder.mul(loop.index, width)])
+            for v in range(count):
+                place = builder.gep(ahead, [builder.mul(loop.index, apart)])
+                self.fetch(self.vector(place, v), 2)
             factors = [builder.load(self.vector(b, v), align=4) for v in range(self.vectors)]
             for r, row in enumerate(self.sums):
                 one = self.spread(builder.load(builder.gep(a, [self.size(r)])), self.type)
@@ -90,19 +90,22 @@ class _Tile(VectorWriter):
                 self.store(found, target, mask)
 
 
-def _tile(height: Callable[[TileSizes], int], fetches: bool) -> Any:
+def _tile(height: Callable[[TileSizes], int], *, whole: bool) -> Any:
     """A function of compiled loops that makes a tile of a height.
 
     It takes the addresses of the left and the right panel, and how many numbers a line of them has;
     the address of the tile, and how far its rows are apart; the same of what is added, and 0 where
-    nothing is; how many rows and columns of the tile there are.
+    nothing is; how many rows and columns of the tile there are; the address of what will be needed
+    next, and how far that for one number is from that for the one before. whole: as many vectors of
+    it as a row has come into the caches for each number, else one.
     """
 
     def generate(ir: Any, numba: Any, builder: Any, given: list[Any]) -> None:
-        left, right, depth, out, pitch, more, step, adds, rows, columns = given
+        left, right, depth, out, pitch, more, step, adds, rows, columns, ahead, apart = given
         sizes = tile_sizes()
         tile = _Tile(ir, numba, builder, height(sizes), sizes.vectors)
-        tile.add_up(floats(ir, builder, left), floats(ir, builder, right), depth, fetches)
+        left, right, ahead = (floats(ir, builder, one) for one in (left, right, ahead))
+        tile.add_up(left, right, depth, ahead, apart, sizes.vectors if whole else 1)
         added = builder.icmp_signed("!=", adds, tile.size(0))
         for r, row in enumerate(tile.sums):
             with builder.if_then(builder.icmp_signed("<", tile.size(r), rows)):
@@ -111,10 +114,10 @@ def _tile(height: Callable[[TileSizes], int], fetches: bool) -> Any:
                 for v, total in enumerate(row):
                     tile.put(target, source, added, columns, v, total)
 
-    return of_numbers(10, generate)
+    return of_numbers(12, generate)
 
 
-# Of large products, whose right panels stay in the caches; and of few rows, where they come from
-# memory one after the other.
-high = _tile(lambda sizes: sizes.height, False)
-middle, low = (_tile(lambda sizes, n=n: sizes.low[n], True) for n in range(2))  # type: ignore[misc]
+# Of large products, of which several follow each other by one right panel; and of few rows, where
+# right panels come from memory one after the other.
+high = _tile(lambda sizes: sizes.height, whole=False)
+middle, low = (_tile(lambda sizes, n=n: sizes.low[n], whole=True) for n in range(2))  # type: ignore[misc]
