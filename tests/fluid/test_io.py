@@ -176,6 +176,51 @@ def test_training_resumes_from_a_checkpoint(exe, tmp_path: Path, suffix: str) ->
     np.testing.assert_array_equal(second, exe.run(main, feed, targets)[0])
 
 
+def test_a_folder_is_loaded_as_far_as_it_has_the_programs_variables(exe, tmp_path: Path) -> None:
+    """As Paddle 2.6.2 does, which says only what it didn't use."""
+    main, startup, _ = small_model()
+    exe.run(startup)
+    names = [var.name for var in main.list_vars() if fluid.io.is_persistable(var)]
+    saved = values(names)
+    fluid.io.save_persistables(exe, tmp_path, main)
+    fluid.load(main, str(tmp_path), exe)  # with -W error: says nothing
+    (tmp_path / ".success").touch()
+    (tmp_path / "model.yml").write_text("status: Normal")
+    (tmp_path / "fc_0.b_0").unlink()
+    ones = {name: np.ones_like(value) for name, value in saved.items()}
+    fluid.io.set_program_state(main, ones)
+    with pytest.warns(RuntimeWarning) as told:
+        fluid.load(main, str(tmp_path), exe)
+    (said,) = [str(one.message) for one in told]
+    assert "no file of fc_0.b_0, which keep their values" in said
+    assert said.endswith("files not used: .success, model.yml") and told[0].filename == __file__
+    for name, value in values(names).items():
+        np.testing.assert_array_equal(value, ones[name] if name == "fc_0.b_0" else saved[name])
+
+    with pytest.warns(RuntimeWarning) as told:
+        state = fluid.io.load_program_state(str(tmp_path))
+    assert sorted(state) == sorted(set(names) - {"fc_0.b_0"})
+    left = [str(one.message).split(": cannot be read")[0] for one in told]
+    where = [f"{tmp_path}/{name}" for name in (".success", "model.yml")]
+    assert left == [f"left out, as it is no variable: {file}" for file in where]
+    (tmp_path / "fc_0.b_0").write_bytes(b"abc")
+    with pytest.raises(core.EnforceNotMet, match=r"fc_0\.b_0"):
+        fluid.load(main, str(tmp_path), exe)
+
+
+def test_a_folder_of_files_that_save_wrote_loads_nothing(exe, tmp_path: Path) -> None:
+    """PaddleSeg's HumanSeg loads the folder in which `fluid.save` wrote `model.pdparams`."""
+    main, startup, _ = small_model()
+    exe.run(startup)
+    fluid.save(main, str(tmp_path / "model"))
+    before = values(["fc_0.w_0"])["fc_0.w_0"] + 1
+    fluid.io.set_program_state(main, {"fc_0.w_0": before})
+    with pytest.warns(RuntimeWarning, match=r"no file of .*fc_0\.w_0.*not used") as told:
+        fluid.load(main, str(tmp_path), exe)
+    assert str(told[0].message).endswith(f"what fluid.save wrote is loaded as {tmp_path}/model")
+    np.testing.assert_array_equal(values(["fc_0.w_0"])["fc_0.w_0"], before)
+
+
 def test_errors_say_what_is_wrong(exe, tmp_path: Path) -> None:
     main, startup, targets = small_model()
     with pytest.raises(core.EnforceNotMet, match=r"has no value\. Run the startup program"):

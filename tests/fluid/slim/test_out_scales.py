@@ -13,6 +13,7 @@ from refluid.fluid import core, layers
 from refluid.fluid.contrib.slim.quantization import (
     OutScaleForInferencePass,
     OutScaleForTrainingPass,
+    quantization_pass,
 )
 from refluid.fluid.framework import IrGraph
 
@@ -94,6 +95,21 @@ def test_a_graph_for_tests_declares_the_scales_and_changes_none() -> None:
     test = OutScaleForTrainingPass(scope, fluid.CPUPlace()).apply(graph).to_program()
     assert not _watched(test)
     assert test.global_block().var(f"{parts[0].name}@scale").persistable
+
+
+def test_what_scripts_add_to_the_list_that_they_import_is_watched_too() -> None:
+    main, *_ = _network()
+    kinds = quantization_pass._out_scale_op_list
+    assert isinstance(kinds, list) and {"conv2d", "relu", "split"} <= set(kinds)
+    before = OutScaleForTrainingPass(fluid.Scope(), fluid.CPUPlace()).apply(_graph(main))
+    kinds.append("scale")
+    try:
+        after = OutScaleForTrainingPass(fluid.Scope(), fluid.CPUPlace()).apply(_graph(main))
+    finally:
+        kinds.remove("scale")
+    scaled = main.global_block().ops[0].output("Out")
+    assert not set(scaled) & set(_watched(before.to_program()))
+    assert set(scaled) <= set(_watched(after.to_program()))
 
 
 def test_what_is_missing_or_wrong_is_told() -> None:

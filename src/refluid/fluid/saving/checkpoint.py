@@ -4,6 +4,7 @@ program (`.pdmodel`) as three files."""
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,11 +96,9 @@ def load_program_state(
 ) -> dict[str, Any]:
     """Arrays by name, from `model_path.pdparams`/`.pdopt` or from a folder or file of
     `save_persistables` and the like (a single file needs `var_list`). The name of one of the
-    files that `save` wrote stands for all."""
-    base = _base(str(model_path).rstrip("/"))
-    stem, suffix = os.path.splitext(base)
-    if suffix in (".pdparams", ".pdopt", ".pdmodel"):
-        base = stem
+    files that `save` wrote stands for all. Of a folder, files that hold no variable are left out
+    with a RuntimeWarning."""
+    base = _stem(model_path)
     path = Path(base)
     if Path(base + ".pdparams").is_file():
         arrays = dict(load_named(base + ".pdparams"))
@@ -107,8 +106,7 @@ def load_program_state(
             arrays |= load_arrays(base + ".pdopt")
         return {name: fetched(array) for name, array in arrays.items()}
     if path.is_dir():
-        files = _files_in(path, var_list)
-        return {name: fetched(np.array(decode_file(file))) for name, file in files.items()}
+        return _all_in(path) if var_list is None else _some_in(path, var_list)
     if path.is_file():
         if var_list is None:
             raise ValueError(
@@ -121,14 +119,36 @@ def load_program_state(
     raise EnforceNotMet(f"Parameter file {base}.pdparams does not exist, nor does {base}")
 
 
-def _files_in(folder: Path, var_list: Sequence[Variable] | None) -> dict[str, Path]:
-    """The files of variables in a folder and its sub-folders, by the variables' names."""
-    if var_list is not None:
-        files = {var.name: file_of(folder, var.name) for var in var_list}
-        return {name: file for name, file in files.items() if file.is_file()}
-    found = (file for file in sorted(folder.rglob("*")) if file.is_file())
-    named = {file.relative_to(folder).as_posix(): file for file in found}
-    return {name: file for name, file in named.items() if name != "__model__"}
+def _stem(model_path: str | Path) -> str:
+    """What the names of all files of a model begin with, of the name of one of them too."""
+    base = _base(str(model_path).rstrip("/"))
+    stem, suffix = os.path.splitext(base)
+    return stem if suffix in (".pdparams", ".pdopt", ".pdmodel") else base
+
+
+def _some_in(folder: Path, variables: Sequence[Variable]) -> dict[str, Any]:
+    """The arrays of those variables that have a file in the folder."""
+    files = {var.name: file_of(folder, var.name) for var in variables}
+    return {
+        name: fetched(np.array(decode_file(file))) for name, file in files.items() if file.is_file()
+    }
+
+
+def _all_in(folder: Path) -> dict[str, Any]:
+    """The arrays of a folder and its sub-folders; a warning names each file that is none."""
+    arrays = {}
+    for name in _names_in(folder):
+        try:
+            arrays[name] = fetched(np.array(decode_file(folder / name)))
+        except EnforceNotMet as error:
+            warnings.warn(f"left out, as it is no variable: {error}", RuntimeWarning, stacklevel=3)
+    return arrays
+
+
+def _names_in(folder: Path) -> list[str]:
+    """The names of a folder's files as variables would have them, but for the program's."""
+    found = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    return [name for file in found if (name := file.relative_to(folder).as_posix()) != "__model__"]
 
 
 def set_program_state(program: Program, state_dict: Mapping[str, Any]) -> None:
@@ -162,18 +182,41 @@ def load(
     """Loads what `save` (or `save_persistables` and the like) saved into the current scope.
 
     Raises EnforceNotMet for missing or damaged files, missing variables, wrong shapes and types.
+    Of a folder, variables without a file keep their values, and files of no variable are left
+    unread: a warning names both.
     """
     device = getattr(getattr(executor, "place", None), "device", "cpu")
-    arrays = load_program_state(model_path, var_list)
     wanted = {var.name for var in var_list} if var_list is not None else None
-    loaded: list[Loaded] = []
-    for var in program_of(program).list_vars():
-        if not is_persistable(var) or (wanted is not None and var.name not in wanted):
-            continue
-        if var.name not in arrays:
-            raise EnforceNotMet(
-                f"Can not find [{var.name}] in model file [{model_path}]. Was the model saved by "
-                "another program?"
-            )
-        loaded.append(_loaded(var, arrays[var.name], model_path))
-    store(loaded, device)
+    kept = [var for var in program_of(program).list_vars() if is_persistable(var)]
+    chosen = [var for var in kept if wanted is None or var.name in wanted]
+    base = _stem(model_path)
+    in_folder = Path(base).is_dir() and not Path(base + ".pdparams").is_file()
+    arrays = load_program_state(model_path, chosen if in_folder else var_list)
+    absent = [var.name for var in chosen if var.name not in arrays]
+    if in_folder:
+        _tell(absent, set(_names_in(Path(base))) - {var.name for var in kept}, model_path)
+    elif absent:
+        raise EnforceNotMet(
+            f"Can not find [{absent[0]}] in model file [{model_path}]. Was the model saved by "
+            "another program?"
+        )
+    found = [var for var in chosen if var.name in arrays]
+    store([_loaded(var, arrays[var.name], model_path) for var in found], device)
+
+
+def _tell(absent: Sequence[str], unused: set[str], folder: str | Path) -> None:
+    """Warns `load`'s caller of variables that a folder lacks, and of files that are none."""
+    said = [f"no file of {_few(absent)}, which keep their values"] * bool(absent)
+    if unused:
+        said.append(f"files not used: {_few(sorted(unused))}")
+    stems = sorted(name.removesuffix(".pdparams") for name in unused if name.endswith(".pdparams"))
+    if absent and stems:
+        said.append(f"what fluid.save wrote is loaded as {Path(folder) / stems[0]}")
+    if said:
+        warnings.warn(f"fluid.load: {folder} has {'; '.join(said)}", RuntimeWarning, stacklevel=3)
+
+
+def _few(names: Sequence[str]) -> str:
+    """The names, or the first eight and how many there are."""
+    shown = ", ".join(names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

@@ -18,13 +18,12 @@ from refluid.fluid.graphs.ir_graph import IrGraph, IrOpNode, IrVarNode
 from refluid.ir.attributes import ROLE, OpRole
 
 # Operators whose results such engines keep as whole numbers, and the slots that hold results.
-_WATCHED = frozenset(
-    [
-        *(*SLOTS, "conv2d_transpose", "batch_norm", "pool2d", "concat", "split", "pad", "dropout"),
-        *("elementwise_add", "elementwise_mul", "relu", "relu6", "leaky_relu", "prelu"),
-        *("sigmoid", "tanh", "swish", "softmax"),
-    ]
-)
+# A list, which scripts import as `_out_scale_op_list`: what they add is watched too.
+WATCHED = [
+    *(*SLOTS, "conv2d_transpose", "batch_norm", "pool2d", "concat", "split", "pad", "dropout"),
+    *("elementwise_add", "elementwise_mul", "relu", "relu6", "leaky_relu", "prelu"),
+    *("sigmoid", "tanh", "swish", "softmax"),
+]
 _RESULTS = ("Out", "Output", "Y")
 _FLOATS = (VarType.FP32, VarType.FP64)
 _THRESHOLD = "out_threshold"
@@ -103,7 +102,7 @@ def _watched(graph: IrGraph) -> Iterator[IrOpNode]:
     later = OpRole.BACKWARD | OpRole.OPTIMIZE
     for op in graph.topology_sort():
         described = op.op()
-        if op.name() in _WATCHED and described is not None and not described.attr(ROLE) & later:
+        if op.name() in WATCHED and described is not None and not described.attr(ROLE) & later:
             yield op
 
 

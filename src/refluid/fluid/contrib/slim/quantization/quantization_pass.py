@@ -29,6 +29,7 @@ from refluid.fluid.contrib.slim.quantization.inserting import (
     skips,
 )
 from refluid.fluid.contrib.slim.quantization.out_scales import (
+    WATCHED,
     OutScaleForInferencePass,
     OutScaleForTrainingPass,
 )
@@ -48,6 +49,8 @@ __all__ = [
     "QuantizationTransformPass",
     "TransformForMobilePass",
 ]
+
+_out_scale_op_list = WATCHED  # the name by which scripts import it of this module
 
 _WEIGHTS = ("abs_max", "channel_wise_abs_max")
 _ACTIVATIONS = ("abs_max", "range_abs_max", "moving_average_abs_max")
