@@ -8,7 +8,7 @@ from torch import Tensor
 
 from refluid.ops.bounded import Matrix
 from refluid.ops.registry import gradient, operator
-from refluid.ops.sizes import require_rows
+from refluid.ops.required import require_rows
 
 
 def _positive(X: Tensor, Label: Tensor) -> tuple[Tensor, Tensor]:

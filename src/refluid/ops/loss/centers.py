@@ -9,7 +9,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
 from refluid.ops.infer import infer_in_place, infer_like
 from refluid.ops.registry import gradient, operator
-from refluid.ops.sizes import require_rows
+from refluid.ops.required import require_rows
 
 
 def _declared(definition: OperatorDef, op: Operator) -> None:

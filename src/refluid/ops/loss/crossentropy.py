@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.kernels.epilogues import label_loops, sigmoid_loops
 from refluid.ops.indicating import indicator
 from refluid.ops.registry import gradient, operator
-from refluid.ops.sizes import require_equal, require_labels
+from refluid.ops.required import require_equal, require_labels
 
 aten = torch.ops.aten
 

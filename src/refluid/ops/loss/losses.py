@@ -15,9 +15,8 @@ from refluid.ir.operator import Operator
 from refluid.ops.infer import infer_like
 from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.registry import OperatorDef, gradient, operator
-from refluid.ops.required import require_columns
+from refluid.ops.required import require_columns, require_equal, require_labels
 from refluid.ops.signature import Long
-from refluid.ops.sizes import require_equal, require_labels
 
 _EACH = 0  # aten's code of reduction="none"
 

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from refluid.ops.bounded import Column
 from refluid.ops.registry import gradient, operator
-from refluid.ops.required import require_columns
-from refluid.ops.sizes import require_equal
+from refluid.ops.required import require_columns, require_equal
 
 
 @operator("hinge_loss", outputs="Loss", uses="Logits Labels", differentiable="Logits", amp="keep")

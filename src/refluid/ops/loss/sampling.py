@@ -11,8 +11,8 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.loss.class_sampling import LogUniform, draw_unique, engine_of
 from refluid.ops.registry import OperatorDef, gradient, operator
+from refluid.ops.required import require_rows
 from refluid.ops.signature import Random
-from refluid.ops.sizes import require_rows
 from refluid.ops.unknown import reckoned
 
 _HIT = 1e20

@@ -15,8 +15,7 @@ from refluid.ops.drafts import of_ranks
 from refluid.ops.infer import infer_like
 from refluid.ops.loss.crossentropy import hard_labels, without_ignored
 from refluid.ops.registry import OperatorDef, gradient, in_place, operator
-from refluid.ops.required import require_axis
-from refluid.ops.sizes import require_equal, require_labels
+from refluid.ops.required import require_axis, require_equal, require_labels
 
 
 def _infer_softmax_loss(definition: OperatorDef, op: Operator) -> None:

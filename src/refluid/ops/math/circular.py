@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from refluid.ops.registry import operator
-from refluid.ops.sizes import require_rows
+from refluid.ops.required import require_rows
 
 
 @operator("conv_shift", outputs="Out", uses="X Y")

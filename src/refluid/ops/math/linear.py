@@ -14,7 +14,7 @@ from refluid.kernels.products import product
 from refluid.ops.extras import MATMUL, MKLDNN, MUL
 from refluid.ops.math.broadcasting import conjugate, unbroadcast
 from refluid.ops.registry import gradient, operator
-from refluid.ops.sizes import require_equal
+from refluid.ops.required import require_equal
 
 
 def _matrix(value: Tensor, columns: int) -> Tensor:

@@ -8,7 +8,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.gradient_slots import gradient_through
 from refluid.ops.registry import GradOp, operator
-from refluid.ops.sizes import require_equal
+from refluid.ops.required import require_equal
 from refluid.ops.sparse.sparse import keeps_rows
 
 

@@ -16,7 +16,7 @@ from refluid.ops.bounded import Channels, Epsilon, Positive, Probability, Vector
 from refluid.ops.norm.normalization import constant
 from refluid.ops.products import infer_instance_norm, infer_layer_norm
 from refluid.ops.registry import gradient, operator
-from refluid.ops.sizes import require_channels, require_equal
+from refluid.ops.required import require_channels, require_equal
 
 aten = torch.ops.aten
 Grads = tuple[Tensor | None, ...]

@@ -14,7 +14,7 @@ from refluid.kernels.epilogues import laid_as
 from refluid.ops.bounded import Channels, Epsilon, Vector
 from refluid.ops.gradient_slots import gradient_reads
 from refluid.ops.registry import gradient, operator
-from refluid.ops.sizes import require_channels, require_equal
+from refluid.ops.required import require_channels, require_equal
 
 aten = torch.ops.aten
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from refluid.kernels import fused, lists
 from refluid.kernels.holders import laid_out_alike
-from refluid.ops.sizes import require_equal
+from refluid.ops.required import require_equal
 
 Tensors = list[Tensor]
 Rate = Any  # a float or a tensor of one element; torch has an overload for each

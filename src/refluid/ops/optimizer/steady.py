@@ -14,7 +14,7 @@ from torch import Tensor
 
 from refluid.kernels.holders import laid_out_alike
 from refluid.ops.optimizer.fused import as_laid_out
-from refluid.ops.sizes import require_equal
+from refluid.ops.required import require_equal
 
 Tensors = list[Tensor]
 Kept = Mapping[str, Tensors]

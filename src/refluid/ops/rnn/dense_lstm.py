@@ -8,8 +8,8 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, operator
+from refluid.ops.required import require_equal
 from refluid.ops.signature import AnyValue, Random
-from refluid.ops.sizes import require_equal
 
 
 def _infer(definition: OperatorDef, op: Operator) -> None:

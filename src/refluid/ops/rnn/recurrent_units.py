@@ -7,9 +7,9 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import gradient, operator
+from refluid.ops.required import require_rows
 from refluid.ops.rnn.gate_activations import numbered_activation
 from refluid.ops.rnn.gru import gru_backward, gru_forward, gru_step, weight_gradient
-from refluid.ops.sizes import require_rows
 
 aten = torch.ops.aten
 Grads = tuple[Tensor | None, ...]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
-from refluid.ops.sizes import require_rows
+from refluid.ops.required import require_rows
 
 cut = torch.split_with_sizes  # cut(values, sizes): the rows of each step
 

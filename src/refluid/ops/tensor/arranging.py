@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import gradient, operator
-from refluid.ops.sizes import require_rows
+from refluid.ops.required import require_rows
 
 
 @operator("diag_embed", outputs="Out", uses=None, lod="")
