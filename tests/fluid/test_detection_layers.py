@@ -32,6 +32,14 @@ def _ssd() -> None:
     L.ssd_loss(_map(), _map(2), *rows, _map(1), mining_type="hard_example")
 
 
+def _distributed(min_level: Any) -> None:
+    L.distribute_fpn_proposals(x(3, 4), min_level, 5, 4, 224)
+
+
+def _collected(rois: Any) -> None:
+    L.collect_fpn_proposals(rois, [x(3, 1, name="scores")], 2, 2, 9)
+
+
 REFUSED: list[tuple[type[Exception], str, Build]] = [
     (ValueError, "steps", lambda: L.prior_box(_map(), _image(), [9.0], steps=[1.0])),
     (TypeError, "densities", lambda: L.density_prior_box(_map(), _image(), 2, [8.0], [1.0])),
@@ -43,6 +51,11 @@ REFUSED: list[tuple[type[Exception], str, Build]] = [
     (TypeError, "class_num", lambda: _yolo(class_num=3.0)),
     (ValueError, "mining_type", _ssd),
     (ValueError, "ratio", lambda: L.multi_box_head([_map()] * 3, _image(), 64, 3, [[2.0]] * 3)),
+    (ValueError, "at least min_level", lambda: L.distribute_fpn_proposals(x(3, 4), 5, 2, 4, 224)),
+    (TypeError, "'min_level' has to be int", lambda: _distributed(2.0)),
+    (ValueError, "at least min_level", lambda: L.collect_fpn_proposals([], [], 3, 2, 9)),
+    (TypeError, "'multi_rois' has to be a list", lambda: _collected(x(3, 4))),
+    (TypeError, "'bboxes' has to be a list", lambda: L.retinanet_detection_output(*[x(3, 4)] * 4)),
     (ValueError, "one per input", lambda: L.multi_box_head([_map()], _image(), 64, 3, [], 1, 2)),
 ]
 

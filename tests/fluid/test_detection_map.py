@@ -152,6 +152,30 @@ def test_metric_over_batches_and_its_reset() -> None:
             metric.reset(executor)
 
 
+def test_replicas_count_for_themselves() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        widths = {"found": 6, "label": 1, "box": 4, "difficult": 1}
+        fed = [fluid.data(name, [-1, width], lod_level=1) for name, width in widths.items()]
+        metric = fluid.metrics.DetectionMAP(*fed, class_num=CLASSES, evaluate_difficult=False)
+    replicated = fluid.CompiledProgram(main).with_data_parallel(places=fluid.cpu_places(2))
+    executor = fluid.Executor(fluid.CPUPlace())
+    batches = [_batch(seed, images=2) for seed in range(4)]
+    columns = {"label": slice(0, 1), "difficult": slice(1, 2), "box": slice(2, 6)}
+    with fluid.scope_guard(fluid.Scope()):
+        executor.run(startup)
+        for number, (found, truth) in enumerate(batches, 1):
+            feed = {"found": _fed(found, slice(0, 6))}
+            feed |= {name: _fed(truth, where) for name, where in columns.items()}
+            (means,) = executor.run(replicated, feed=feed, fetch_list=[metric.accum_map])
+            for replica in (0, 1):
+                own = [
+                    (some[replica : replica + 1], of[replica : replica + 1])
+                    for some, of in batches[:number]
+                ]
+                assert means[replica] == pytest.approx(_mean(own, False, "integral"), rel=1e-5)
+
+
 def test_number_of_classes_is_needed() -> None:
     with pytest.raises(ValueError, match="class_num"):
         fluid.metrics.DetectionMAP(None, None, None)  # type: ignore[arg-type]

@@ -104,6 +104,7 @@ CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
     ("squeeze2", X, {"axes": [0]}, "squeezed should be equal to 1"),
     ("squeeze2", X, {"axes": [2]}, "in the range of"),
     ("reshape2", X, {"shape": [3, 13]}, "capacity of 'shape'"),
+    ("reshape2", {"X": _floats(0, 1)}, {"shape": [0, -1, 1]}, "leave out batches"),
     ("reshape2", X | {"Shape": np.array([8, 5])}, {}, "desires to be int"),
     ("expand", X, {"expand_times": [1, 0]}, "expand_times"),
     ("expand_as", X | {"target_tensor": _floats(6, 10)}, {}, "multiples"),

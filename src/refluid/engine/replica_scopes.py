@@ -18,29 +18,36 @@ def replica_scopes(
 ) -> list[Scope]:
     """One scope per replica; those of replicas 1, 2, ... hold copies of the persistables.
 
+    What has no value yet and the program writes, as a metric's state, each has for itself.
     shared: variables of which there is one for all.
     """
     scopes = [scope]
-    left_out = set(shared)
+    left_out, written = set(shared), _written(program)
     for place in places[1:]:
         copy = Scope(scope)
         for var in program.list_vars():
-            cell = scope.find_var(var.name)
-            if cell is None or cell.value is None:
-                continue
             if not var.persistable or var.name in left_out:
                 continue
-            own = copy.var(var.name)
-            own.value, own.lod = _copied(cell.value, place.device), cell.lod
+            cell = scope.find_var(var.name)
+            if cell is not None and cell.value is not None:
+                own = copy.var(var.name)
+                own.value, own.lod = _copied(cell.value, place.device), cell.lod
+            elif var.name in written:
+                copy.var(var.name)
         scopes.append(copy)
     return scopes
 
 
 def updates_variables(program: Program) -> bool:
     """Whether the program writes variables that outlive a run."""
-    names = {var.name for var in program.list_vars() if var.persistable}
+    return not _written(program).isdisjoint(
+        var.name for var in program.list_vars() if var.persistable
+    )
+
+
+def _written(program: Program) -> set[str]:
     ops = (op for block in program.blocks for op in block.ops)
-    return any(not names.isdisjoint(op.output_arg_names) for op in ops)
+    return {name for op in ops for name in op.output_arg_names}
 
 
 def _copied(value: Any, device: torch.device) -> Any:

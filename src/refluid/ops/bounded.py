@@ -25,6 +25,14 @@ Matrix = Annotated[Tensor, rank(2)]
 # x1, y1, x2, y2.
 Boxes = Annotated[Tensor, shaped(None, 4)]
 MaybeBoxes = Annotated[Tensor | None, shaped(None, 4)]
+# (rows, boxes, numbers): boxes, or polygons of 4, 8, 12 or 16 corners.
+Outlines = Annotated[
+    Tensor,
+    Check(
+        "of 3 dimensions, the last of 4, 8, 16, 24 or 32",
+        lambda shape: len(shape) == 3 and (shape[2] in (4, 8, 16, 24, 32) or shape[2] < 0),
+    ),
+]
 # Height, width and scale of images.
 ImageSizes = Annotated[Tensor, shaped(None, 3)]
 Pairs = Annotated[

@@ -9,13 +9,14 @@ from typing import Any
 from torch import Tensor
 
 from refluid.core.causes import PYTHONS
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.schema import Attribute, Slot
 from refluid.ops.declared_lods import declare_lods
 from refluid.ops.effects import OUTSIDE
 from refluid.ops.facts import Facts
-from refluid.ops.infer import Infer, infer_by_probing, refuse_pythons
+from refluid.ops.infer import Infer, infer_by_probing, refuse_pythons, say_where
 from refluid.ops.nested import Nested
 from refluid.ops.signature import Body
 
@@ -106,6 +107,9 @@ class OperatorDef(Facts):
         """Sets what is declared of the outputs; EnforceNotMet where the inputs have no such."""
         try:
             self.infer_rule(self, op)
+        except EnforceNotMet as error:
+            say_where(self, op, error)
+            raise
         except PYTHONS as error:
             refuse_pythons(self, op, error)
             raise

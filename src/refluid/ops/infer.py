@@ -154,6 +154,12 @@ def refuse_pythons(definition: OperatorDef, op: Operator, error: Exception) -> N
         raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
 
 
+def say_where(definition: OperatorDef, op: Operator, error: EnforceNotMet) -> None:
+    """EnforceNotMet, with the inputs' shapes and the user's line, in place of one without."""
+    if f"operator {definition.type}" not in str(error):
+        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
+
+
 def _explain(definition: OperatorDef, op: Operator, error: Exception) -> str:
     shapes = "".join(
         f"\n  {slot}({name}): {list(op.block.var_recursive(name).shape)}"

@@ -15,7 +15,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.bounded import Boxes, ImageSizes, Matrix
 from refluid.ops.detection.overlaps import iou_similarity
 from refluid.ops.detection.pixel_boxes import encoded
-from refluid.ops.detection.sampling import by_image, some
+from refluid.ops.detection.sampling import by_image, require_together, some
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
@@ -152,6 +152,7 @@ def rpn_target_assign(
         GtBoxes=(GtBoxes, lod_GtBoxes),
         IsCrowd=(IsCrowd.reshape(-1), lod_IsCrowd),
     )
+    require_together(GtBoxes=lod_GtBoxes, IsCrowd=lod_IsCrowd)
     generator = random(0) if use_random else None
     matches, chosen = [], []
     for image, (boxes, crowd) in zip(ImInfo, values, strict=True):
@@ -202,6 +203,7 @@ def retinanet_target_assign(
         GtLabels=(GtLabels.reshape(-1), lod_GtLabels),
         IsCrowd=(IsCrowd.reshape(-1), lod_IsCrowd),
     )
+    require_together(GtBoxes=lod_GtBoxes, GtLabels=lod_GtLabels, IsCrowd=lod_IsCrowd)
     everywhere = torch.arange(len(Anchor), device=Anchor.device)
     matches, chosen, labels = [], [], []
     for image, (boxes, kinds, crowd) in zip(ImInfo, values, strict=True):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
+from refluid.ir.checks import Check, one_of
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Boxes, Matrix, MaybeBoxes
 from refluid.ops.detection.overlaps import sides
@@ -16,6 +18,7 @@ from refluid.ops.detection.shapes import infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.reading import is_unknown
 from refluid.ops.registry import OperatorDef, operator
+from refluid.ops.sizes import require_equal
 
 ENCODE, DECODE = "encode_center_size", "decode_center_size"
 
@@ -75,28 +78,37 @@ def box_coder(
     lod_TargetBox: Levels = (),
     code_type: str = ENCODE,
     box_normalized: bool = True,
-    axis: int = 0,
-    variance: Sequence[float] = (),
+    axis: Annotated[int, one_of(0, 1)] = 0,
+    variance: Annotated[
+        Sequence[float], Check("no numbers or 4", lambda given: len(given) in (0, 4))
+    ] = (),
 ) -> tuple[Tensor, Levels]:
     """Encodes boxes (N, 4) by priors (M, 4), or decodes (N, M, 4); (N, M, 4).
 
     The differences are divided, or multiplied when decoding, by PriorBoxVar (of the shape of
     the priors) or by `variance` (4). axis: of the target that the priors run along in decoding.
     """
-    wanted = {ENCODE: 2, DECODE: 3}.get(code_type, TargetBox.dim())
+    wanted = {ENCODE: 2, DECODE: 3}.get(code_type)
+    if wanted is None:
+        raise EnforceNotMet(f"box_coder: code_type is {code_type!r}; give {ENCODE!r} or {DECODE!r}")
     if TargetBox.dim() != wanted or TargetBox.shape[-1] != 4:
         raise EnforceNotMet(
             f"{code_type} takes a TargetBox of {wanted} dimensions, the last of 4, not "
             f"{list(TargetBox.shape)}"
         )
+    if PriorBoxVar is not None:
+        require_equal("PriorBoxVar", PriorBoxVar, "PriorBox", PriorBox.shape)
     scale = PriorBoxVar
     if variance:
         scale = PriorBox.new_tensor(variance).reshape(1, 4)
     if code_type == ENCODE:
         out = encode(PriorBox, TargetBox, box_normalized)
         return out if scale is None else out / scale, lod_TargetBox
-    if code_type != DECODE:
-        raise EnforceNotMet(f"box_coder: code_type is {code_type!r}; give {ENCODE!r} or {DECODE!r}")
+    if TargetBox.shape[1 - axis] != len(PriorBox):
+        raise EnforceNotMet(
+            f"PriorBox has {len(PriorBox)} rows, but TargetBox is {list(TargetBox.shape)}: "
+            f"with axis={axis} its dimension {1 - axis} has to be as large"
+        )
     prior = PriorBox.unsqueeze(axis)
     target = TargetBox if scale is None else TargetBox * scale.unsqueeze(axis)
     return decode(prior, target, box_normalized), lod_PriorBox if axis else lod_TargetBox

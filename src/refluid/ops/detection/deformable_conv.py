@@ -114,16 +114,16 @@ def _convolve(
 ) -> Tensor:
     filters, channels, *window = Filter.shape
     taps = window[0] * window[1]
-    if Mask is not None and Mask.shape[2:] != Offset.shape[2:]:
-        raise EnforceNotMet(
-            f"deformable convolution: Mask {list(Mask.shape)} and Offset {list(Offset.shape)} have "
-            "to be of one height and width, those of Output"
-        )
-    if Offset.shape[1] != 2 * deformable_groups * taps:
-        raise EnforceNotMet(
-            f"deformable convolution: Offset needs {2 * deformable_groups * taps} channels "
-            f"(2 x deformable_groups x filter size), it has {Offset.shape[1]}"
-        )
+    sizes = zip(Input.shape[2:], window, strides, paddings, dilations, strict=True)
+    made = [_extent(*each) for each in sizes]
+    for name, given, each in (("Offset", Offset, 2), ("Mask", Mask, 1)):
+        channels_of = each * deformable_groups * taps
+        if given is not None and [*given.shape] != [len(Input), channels_of, *made]:
+            raise EnforceNotMet(
+                f"{name} needs {channels_of} channels ({each} x deformable_groups x filter size), "
+                f"height and width of Output, {made}, and {len(Input)} images; it is "
+                f"{list(given.shape)}"
+            )
     seen = _columns(
         Input, Offset, Mask, window, strides, paddings, dilations, deformable_groups
     ).reshape(-1, taps, groups, channels)

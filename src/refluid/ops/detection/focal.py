@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.bounded import Matrix
 from refluid.ops.registry import gradient, operator
 from refluid.ops.required import require_rows
@@ -19,6 +20,11 @@ def _positive(X: Tensor, Label: Tensor) -> tuple[Tensor, Tensor]:
 
 def _shares(X: Tensor, Label: Tensor, FgNum: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     """The weights of positives (1, 1) and of a row's negatives (N, 1), none for label -1."""
+    if FgNum.numel() != 1:
+        raise EnforceNotMet(
+            f"FgNum has to be one number, but it is {list(FgNum.shape)}: add up those of the "
+            "images by layers.reduce_sum"
+        )
     count = FgNum.reshape(1, 1).clamp(min=1).to(X.dtype)
     return alpha / count, (Label.reshape(-1, 1) != -1).to(X.dtype) * ((1 - alpha) / count)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels
-from refluid.ops.detection.nms import detections, or_nothing, rows_of
+from refluid.ir.checks import rank
+from refluid.ops.bounded import Outlines
+from refluid.ops.detection.nms import detections, or_nothing, require_same_boxes, rows_of
 from refluid.ops.detection.overlaps import Overlap, overlap_of
 from refluid.ops.detection.suppression import Candidates, suppress
 from refluid.ops.registry import operator
@@ -57,8 +61,8 @@ def _merge(
     "locality_aware_nms", outputs="Out", uses=None, lod="", makes_lod="Out", infer=detections(0)
 )
 def locality_aware_nms(
-    BBoxes: Tensor,
-    Scores: Tensor,
+    BBoxes: Outlines,
+    Scores: Annotated[Tensor, rank(3)],
     *,
     background_label: int = -1,
     score_threshold: float,
@@ -73,6 +77,7 @@ def locality_aware_nms(
     A box that overlaps the one before it by more than `nms_threshold` is averaged with it,
     weighted by the scores, which add up.
     """
+    require_same_boxes(BBoxes, Scores)
     images, classes, _ = Scores.shape
     overlap = overlap_of(BBoxes.shape[2], normalized)
     none = torch.zeros(0, dtype=torch.int64, device=BBoxes.device)

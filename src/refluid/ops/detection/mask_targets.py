@@ -16,6 +16,7 @@ from refluid.ops.detection.rasterising import rasterised
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
+from refluid.ops.sizes import require_rows
 
 _IGNORED = -1
 
@@ -69,6 +70,15 @@ def _chosen(labels: Tensor, image: Tensor, images: int) -> Tensor:
     return (front | (spare & (rank - before[image] == 1))).nonzero()[:, 0]
 
 
+def _require_images(images: int, **lods: Offsets) -> None:
+    for name, lod in lods.items():
+        if len(lod) != images:
+            raise EnforceNotMet(
+                f"the LoD of {name} describes {len(lod)} images, but ImInfo has {images} rows, "
+                "one per image"
+            )
+
+
 @operator(
     "generate_mask_labels",
     outputs="MaskRois RoiHasMaskInt32 MaskInt32",
@@ -101,7 +111,15 @@ def generate_mask_labels(
             "generate_mask_labels: GtSegms needs three levels of LoD (image, object, polygon) and "
             f"Rois one; they have {len(lod_GtSegms)} and {len(lod_Rois)}"
         )
+    _require_images(len(ImInfo), GtSegms=lod_GtSegms[0], Rois=lod_Rois[-1])
+    require_rows("LabelsInt32", LabelsInt32, "Rois", len(Rois))
+    require_rows("GtClasses", GtClasses, "the level of objects of GtSegms", len(lod_GtSegms[1]))
+    require_rows("IsCrowd", IsCrowd, "the level of objects of GtSegms", len(lod_GtSegms[1]))
     labels, image = LabelsInt32.reshape(-1).long(), lod_Rois[-1].owners(Rois.device)
+    if labels.numel() and int(labels.max()) >= num_classes:
+        raise EnforceNotMet(
+            f"LabelsInt32 has class {int(labels.max())}, but num_classes is {num_classes}"
+        )
     chosen = _chosen(labels, image, len(lod_Rois[-1]))
     owner = image[chosen]
     front, rois = labels[chosen] > 0, Rois[chosen] / ImInfo[owner, 2:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.checks import one_of
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Matrix
 from refluid.ops.detection.shapes import infer_by
@@ -36,7 +38,7 @@ def bipartite_match(
     DistMat: Matrix,
     *,
     lod_DistMat: Levels = (),
-    match_type: str = "bipartite",
+    match_type: Annotated[str, one_of("bipartite", "per_prediction")] = "bipartite",
     dist_threshold: float = 0.5,
 ) -> tuple[Tensor, Tensor]:
     """For each column the row that it is matched to, greedily by the largest distance.
@@ -46,6 +48,11 @@ def bipartite_match(
     match_type 'per_prediction': columns left over take their best row, if it has
     `dist_threshold`.
     """
+    if len(lod_DistMat) > 1:
+        raise EnforceNotMet(
+            f"Only support 1 level of LoD, but DistMat has {len(lod_DistMat)}: one sequence of "
+            "rows per instance"
+        )
     offsets = lod_DistMat[-1] if lod_DistMat else Offsets((0, DistMat.shape[0]))
     index, distance = _rounds(table := _by_instance(DistMat, offsets))
     if match_type == "per_prediction" and offsets.longest:
@@ -122,7 +129,18 @@ def target_assign(
     out = X.new_full((instances, priors, X.shape[2]), mismatch_value)
     weight = torch.zeros((instances, priors, 1), device=X.device)
     instance, prior = (MatchIndices > -1).nonzero(as_tuple=True)
-    row = lod_X[-1].tensor(X.device)[instance] + MatchIndices[instance, prior]
+    if len(lod_X[-1]) != instances:
+        raise EnforceNotMet(
+            f"the LoD of X describes {len(lod_X[-1])} instances, but MatchIndices has {instances} "
+            "rows, one per instance"
+        )
+    chosen = MatchIndices[instance, prior]
+    if bool((chosen >= lod_X[-1].length_tensor(X.device)[instance]).any()):
+        raise EnforceNotMet(
+            f"MatchIndices names row {int(chosen.max())}, counted from 0, of an instance; X has "
+            f"{lod_X[-1].lengths} rows of the instances"
+        )
+    row = lod_X[-1].tensor(X.device)[instance] + chosen
     out[instance, prior] = X[row, prior % X.shape[1]]
     weight[instance, prior] = 1.0
     if NegIndices is not None and lod_NegIndices:

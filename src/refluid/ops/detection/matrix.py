@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from refluid.core.offsets import Levels
+from refluid.ir.checks import rank, shaped
 from refluid.ops.detection.nms import detections, pick, rows_of
 from refluid.ops.detection.overlaps import overlaps
 from refluid.ops.detection.suppression import Candidates, ranks
@@ -46,8 +49,8 @@ def _decayed(found: Candidates, normalized: bool, sigma: float | None) -> Candid
     infer=detections(1),
 )
 def matrix_nms(
-    BBoxes: Tensor,
-    Scores: Tensor,
+    BBoxes: Annotated[Tensor, shaped(None, None, 4)],
+    Scores: Annotated[Tensor, rank(3)],
     *,
     background_label: int = 0,
     score_threshold: float,

@@ -158,6 +158,7 @@ def detection_map(
             "detection_map: DetectRes and Label need a LoD, one sequence per image; feed them as "
             "LoDTensors"
         )
+    _require_rows(DetectRes, Label, lod_DetectRes[-1], lod_Label[-1])
     found, owner = _detections(DetectRes, lod_DetectRes[-1])
     images = owner, lod_Label[-1].owners(Label.device)
     judged = _judge(found, Label, images, overlap_threshold, evaluate_difficult)
@@ -170,6 +171,24 @@ def detection_map(
     lod = (Offsets.of_lengths(torch.bincount(judged.label, minlength=class_num).tolist()),)
     true, false = judged.with_flags(judged.true), judged.with_flags(~judged.true)
     return positives.int()[:, None], true, false, mean, lod, lod
+
+
+def _require_rows(found: Tensor, truth: Tensor, images: Offsets, of_truth: Offsets) -> None:
+    """EnforceNotMet where rows are something else, or of other images."""
+    if found.shape[1:] not in ((6,), (1,)):
+        raise EnforceNotMet(
+            f"DetectRes has to be label, score, box (rows, 6), but it is {list(found.shape)}"
+        )
+    if truth.shape[1:] not in ((6,), (5,)):
+        raise EnforceNotMet(
+            f"Label has to be label, difficult, box (rows, 6) or label, box (rows, 5), but it is "
+            f"{list(truth.shape)}"
+        )
+    if found.shape[1] == 6 and len(images) != len(of_truth):
+        raise EnforceNotMet(
+            f"DetectRes is of {len(images)} images and Label of {len(of_truth)}: they must be the "
+            "same"
+        )
 
 
 def _detections(rows: Tensor, offsets: Offsets) -> tuple[Tensor, Tensor]:

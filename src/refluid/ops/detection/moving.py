@@ -30,6 +30,11 @@ def box_clip(Input: Tensor, ImInfo: ImageSizes, *, lod_Input: Levels = ()) -> Te
             "box_clip: Input carries no LoD, so the image of a box is unknown; feed the boxes as "
             "a LoDTensor with one sequence per image"
         )
+    if lod_Input and len(lod_Input[-1]) > len(ImInfo):
+        raise EnforceNotMet(
+            f"box_clip: the LoD of Input describes {len(lod_Input[-1])} images, but ImInfo has "
+            f"only {len(ImInfo)} rows, one per image"
+        )
     size = away_from_zero(ImInfo[:, [1, 0]] / ImInfo[:, 2:]) - 1
     if lod_Input:
         size = size[lod_Input[-1].owners(Input.device)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -11,7 +11,9 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.checks import rank
 from refluid.ir.operator import Operator
+from refluid.ops.bounded import Outlines
 from refluid.ops.detection.overlaps import overlap_of
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.detection.suppression import Candidates, suppress
@@ -49,6 +51,15 @@ def _images(Scores: Tensor, lod: Levels) -> int:
     return len(lod[-1])
 
 
+def require_same_boxes(BBoxes: Tensor, Scores: Tensor) -> None:
+    """EnforceNotMet unless there is a score of each class for each box of each image."""
+    if BBoxes.shape[:2] != (Scores.shape[0], Scores.shape[2]):
+        raise EnforceNotMet(
+            f"BBoxes {list(BBoxes.shape)} and Scores {list(Scores.shape)} have to be of the same "
+            "images and boxes: (N, M, 4) and (N, classes, M)"
+        )
+
+
 def pick(
     BBoxes: Tensor, Scores: Tensor, lod: Levels, background: int, threshold: float, most: int = -1
 ) -> Candidates:
@@ -57,11 +68,13 @@ def pick(
     Scores (N, C, M) of boxes (N, M, D), or (rows, C) of boxes (rows, C, D) with a sequence of
     rows per image. most: how many of each image and class, the best ones; negative for all.
     """
-    if Scores.dim() == 3 and BBoxes.shape[:2] != (Scores.shape[0], Scores.shape[2]):
+    if Scores.dim() == 2 and BBoxes.shape[:2] != Scores.shape:
         raise EnforceNotMet(
             f"BBoxes {list(BBoxes.shape)} and Scores {list(Scores.shape)} have to be of the same "
-            "images and boxes: (N, M, 4) and (N, classes, M)"
+            "rows and classes: (rows, classes, 4) and (rows, classes)"
         )
+    if Scores.dim() == 3:
+        require_same_boxes(BBoxes, Scores)
     if Scores.dim() == 3 and 0 < most < Scores.shape[2]:
         found = _pick_leading(BBoxes, Scores, background, threshold, most)
         if found is not None:
@@ -119,8 +132,8 @@ _DOC = """Detections (rows, 2 + D): label, score, box; a sequence per image, sor
 
 def _define(op_type: str, outputs: str, indexed: bool) -> None:
     def body(
-        BBoxes: Tensor,
-        Scores: Tensor,
+        BBoxes: Outlines,
+        Scores: Annotated[Tensor, rank(2, 3)],
         *,
         lod_BBoxes: Levels = (),
         background_label: int = 0,

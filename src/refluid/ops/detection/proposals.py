@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Images, ImageSizes
@@ -16,6 +17,7 @@ from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.detection.suppression import Candidates, suppress
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
+from refluid.ops.sizes import require_equal, require_rows
 
 
 def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
@@ -32,6 +34,13 @@ def large_enough(boxes: Tensor, images: Tensor, smallest: float) -> Tensor:
     centre = boxes[..., :2] + (size + 1) / 2
     large = size / images[..., 2:] + 1 >= max(smallest, 1.0)
     return (large & (centre <= images[..., [1, 0]])).all(-1)
+
+
+def _require_sizes(scores: Tensor, deltas: Tensor, images: Tensor) -> None:
+    """EnforceNotMet unless each score has four deltas, and each image a size."""
+    count, anchors, height, width = scores.shape
+    require_equal("BboxDeltas", deltas, "what Scores need", (count, 4 * anchors, height, width))
+    require_rows("ImInfo", images, "Scores", count)
 
 
 @operator(
@@ -62,7 +71,12 @@ def generate_proposals(
     suppressed, and at most `post_nms_topN` stay. A score without anchor proposes nothing.
     """
     n = Scores.shape[0]
+    _require_sizes(Scores, BboxDeltas, ImInfo)
     anchors, variances = Anchors.reshape(-1, 4), Variances.reshape(-1, 4)
+    if len(variances) < len(anchors):
+        raise EnforceNotMet(
+            f"Variances {list(Variances.shape)} has fewer rows than Anchors {list(Anchors.shape)}"
+        )
     scores = Scores.permute(0, 2, 3, 1).reshape(n, -1)[:, : len(anchors)]
     deltas = BboxDeltas.permute(0, 2, 3, 1).reshape(n, -1, 4)
     count = scores.shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,15 +14,26 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
-from refluid.ops.bounded import Boxes
+from refluid.ops.bounded import Boxes, Positive
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
+from refluid.ops.sizes import require_rows
 
 _EPSILON = 1e-6
 
 
+def _levels(attrs: Mapping[str, Any]) -> int:
+    return max(int(attrs["max_level"]) - int(attrs["min_level"]) + 1, 0)
+
+
 def _distributed(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
+    levels, made = _levels(op.attrs), len(op.output("MultiFpnRois"))
+    if made != levels:
+        raise EnforceNotMet(
+            f"min_level {op.attrs['min_level']} to max_level {op.attrs['max_level']} are "
+            f"{levels} levels, but MultiFpnRois has {made} variables"
+        )
     dtype = inputs["FpnRois"][1]
     return {"MultiFpnRois": ((ROWS, 4), dtype), "RestoreIndex": ((ROWS, 1), VarType.INT32)}
 
@@ -44,7 +56,7 @@ def distribute_fpn_proposals(
     min_level: int,
     max_level: int,
     refer_level: int,
-    refer_scale: int,
+    refer_scale: Positive,
     lod_FpnRois: Levels = (),
 ) -> tuple[list[Tensor], Tensor, list[Levels]]:
     """RoIs by level, floor(refer_level + log2(sqrt(area) / refer_scale)), images kept apart.
@@ -52,7 +64,7 @@ def distribute_fpn_proposals(
     RestoreIndex, int32 (R, 1): where each RoI is among those of all levels one after another.
     """
     if not lod_FpnRois:
-        raise EnforceNotMet("distribute_fpn_proposals: FpnRois carries no LoD, one image each")
+        raise EnforceNotMet("FpnRois carries no LoD: it says which regions are of which image")
     image, images = lod_FpnRois[-1].owners(FpnRois.device), len(lod_FpnRois[-1])
     levels = min_level, max_level, refer_level, refer_scale
     parts, place, bounds = by_level(FpnRois, image, images, levels, normalized=False)
@@ -112,8 +124,7 @@ def collect_fpn_proposals(
     As in Fluid, of equal scores the last is the best. Images that are left without a RoI stay in
     the LoD, empty; Fluid's CPU leaves out those after the last RoI.
     """
-    if not all(lods_MultiLevelRois):
-        raise EnforceNotMet("collect_fpn_proposals: MultiLevelRois carry no LoD, one image each")
+    _require_levels(MultiLevelRois, MultiLevelScores, lods_MultiLevelRois)
     rois = torch.cat([one.reshape(-1, 4) for one in MultiLevelRois])
     scores = torch.cat([one.reshape(-1) for one in MultiLevelScores])
     image = torch.cat([_images(lod[-1], rois.device) for lod in lods_MultiLevelRois])
@@ -123,6 +134,24 @@ def collect_fpn_proposals(
     least = 0 if flags.value("refluid_fluid_cpu_faults") else len(lods_MultiLevelRois[0][-1])
     lengths = torch.bincount(image[chosen], minlength=least)
     return rois[chosen], (Offsets.of_lengths(lengths.tolist()),)
+
+
+def _require_levels(rois: list[Tensor], scores: list[Tensor], lods: list[Levels]) -> None:
+    """EnforceNotMet where levels lack scores, or aren't of the same images."""
+    if len(rois) != len(scores):
+        raise EnforceNotMet(
+            f"there are MultiLevelRois of {len(rois)} levels and MultiLevelScores of "
+            f"{len(scores)}: each level needs both"
+        )
+    if not all(lods):
+        raise EnforceNotMet("MultiLevelRois carry no LoD: it says which are of which image")
+    images = [len(lod[-1]) for lod in lods]
+    if len(set(images)) > 1:
+        raise EnforceNotMet(
+            f"MultiLevelRois are of {images} images: the LoD of each level has to name all of them"
+        )
+    for level, (some, score) in enumerate(zip(rois, scores, strict=True)):
+        require_rows("MultiLevelScores", score, f"MultiLevelRois of level {level}", len(some))
 
 
 def _images(images: Offsets, device: torch.device) -> Tensor:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ir.operator import Operator
 from refluid.ops.detection.overlaps import overlap_of
@@ -62,6 +63,12 @@ def retinanet_detection_output(
     By level: BBoxes (N, M, 4) refine Anchors (M, 4), Scores (N, M, classes). Boxes of a class
     that overlap a better one by more than `nms_threshold` go; `keep_top_k` stay per image.
     """
+    levels = [len(given) for given in (BBoxes, Scores, Anchors)]
+    if len(set(levels)) > 1:
+        raise EnforceNotMet(
+            "BBoxes, Scores and Anchors are lists of one variable per level, but there are "
+            f"{levels[0]}, {levels[1]} and {levels[2]}"
+        )
     made = []
     for level, given in enumerate(zip(BBoxes, Scores, Anchors, strict=True)):
         # The last level has no limit, so that an unsure image shows something.

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.checks import Check
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Boxes, ImageSizes
 from refluid.ops.detection.overlaps import iou_similarity, sides
 from refluid.ops.detection.pixel_boxes import encoded
-from refluid.ops.detection.sampling import by_image, some
+from refluid.ops.detection.sampling import by_image, require_together, some
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
 from refluid.ops.signature import Random
+
+_Weights = Annotated[Sequence[float], Check("4 numbers", lambda given: len(given) == 4)]
 
 
 def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
@@ -36,14 +41,14 @@ class _Sampler:
     """How regions are chosen.
 
     overlaps: from where foreground, from and up to where background. sizes: how many of an image
-    (foreground, all), None for a cascade's later stage, which takes all.
+    (foreground, all), None for a cascade's later stage, which takes all. random: None for those
+    that come first.
     """
 
     overlaps: tuple[float, float, float]
     sizes: tuple[int, int] | None
     weights: Sequence[float]
-    draw: bool
-    generator: torch.Generator | None
+    random: Random | None
 
     def of_image(
         self, image: Tensor, rois: Tensor, kinds: Tensor, crowd: Tensor, boxes: Tensor
@@ -66,14 +71,21 @@ class _Sampler:
         front = (best >= front_from).nonzero()[:, 0]
         back = ((best >= low) & (best < high)).nonzero()[:, 0]
         if self.sizes is not None:
-            front = some(front, self.sizes[0], self.generator, self.draw)
-            back = some(back, self.sizes[1] - len(front), self.generator, self.draw)
+            draw = self.random is not None
+            generator = self.random(0) if self.random is not None else None
+            front = some(front, self.sizes[0], generator, draw)
+            back = some(back, self.sizes[1] - len(front), generator, draw)
         return front, back
 
 
 def _spread(moves: Tensor, labels: Tensor, classes: int, agnostic: bool) -> tuple[Tensor, Tensor]:
     """Moves (P, 4) at the place of their class in (P, 4 * classes), and weights 1 there."""
     kind = labels.clamp(max=1) if agnostic else labels
+    if kind.numel() and not 0 <= int(kind.min()) <= int(kind.max()) < classes:
+        raise EnforceNotMet(
+            f"regions are of the classes {int(kind.min())} to {int(kind.max())} of GtClasses, but "
+            f"class_nums is {classes}: classes are from 0 (background) to below that"
+        )
     hit = torch.nn.functional.one_hot(kind.long(), classes) * (labels > 0)[:, None]
     weight = hit[:, :, None].to(moves.dtype).expand(-1, -1, 4)
     wide = torch.where(weight > 0, moves[:, None], 0)
@@ -121,7 +133,7 @@ def generate_proposal_labels(
     fg_thresh: float,
     bg_thresh_hi: float,
     bg_thresh_lo: float,
-    bbox_reg_weights: Sequence[float],
+    bbox_reg_weights: _Weights,
     class_nums: int,
     use_random: bool = True,
     is_cascade_rcnn: bool = False,
@@ -147,12 +159,12 @@ def generate_proposal_labels(
         IsCrowd=(IsCrowd.reshape(-1), lod_IsCrowd),
         GtBoxes=(GtBoxes, lod_GtBoxes),
     )
+    require_together(GtBoxes=lod_GtBoxes, GtClasses=lod_GtClasses, IsCrowd=lod_IsCrowd)
     sampler = _Sampler(
         (fg_thresh, bg_thresh_lo, bg_thresh_hi),
         None if is_cascade_rcnn else (int(batch_size_per_im * fg_fraction), batch_size_per_im),
         bbox_reg_weights,
-        use_random,
-        random(0) if use_random else None,
+        random if use_random else None,
     )
     made = [sampler.of_image(image, *own) for image, own in zip(ImInfo, values, strict=True)]
     rois, kind, moves = (torch.cat(each) for each in zip(*made, strict=True))

@@ -21,6 +21,21 @@ def some(candidates: Tensor, most: int, generator: torch.Generator | None, draw:
     return candidates[order[:most].sort().values]
 
 
+def require_together(**lods: Levels) -> None:
+    """EnforceNotMet unless all have as many rows of each image, one for each box."""
+    (first, levels), *others = lods.items()
+    for name, other in others:
+        if other[-1:] != levels[-1:]:
+            raise EnforceNotMet(
+                f"{name} has {_rows(other)} rows of the images, but {first} has {_rows(levels)}: "
+                "each box needs one"
+            )
+
+
+def _rows(lod: Levels) -> list[int]:
+    return list(lod[-1].lengths) if lod else []
+
+
 def by_image(where: str, images: int, **values: tuple[Tensor, Levels]) -> list[Sequence[Tensor]]:
     """Per image its rows of each value, given with its LoD; EnforceNotMet where that is missing."""
     parts = []

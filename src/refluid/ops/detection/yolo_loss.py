@@ -28,6 +28,7 @@ from refluid.ops.detection.yolo_targets import (
 )
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import GradOp, defined, gradient, gradient_op, operator
+from refluid.ops.sizes import require_equal, require_rows
 
 _OBJECT, _IGNORED = 1e-5, -0.5
 
@@ -35,6 +36,7 @@ _OBJECT, _IGNORED = 1e-5, -0.5
 def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:
     shape, dtype = inputs["X"]
     _require_square(shape)
+    _require_anchors(op.attrs["anchor_mask"], len(op.attrs["anchors"]) // 2)
     anchors = len(op.attrs["anchor_mask"])
     return {
         "Loss": (shape[:1], dtype),
@@ -47,6 +49,21 @@ def _require_square(shape: Sequence[int]) -> None:
     height, width = shape[2:]
     if height != width and min(height, width) >= 0:
         raise EnforceNotMet(f"yolov3_loss: height and width of X {list(shape)} have to be equal")
+
+
+def _require_boxes(X: Tensor, boxes: Tensor, labels: Tensor, scores: Tensor | None) -> None:
+    """EnforceNotMet unless each image has boxes, and each box a label and a score."""
+    require_rows("GTBox", boxes, "X", len(X))
+    require_equal("GTLabel", labels, "GTBox without its last dimension", boxes.shape[:2])
+    if scores is not None:
+        require_equal("GTScore", scores, "GTBox without its last dimension", boxes.shape[:2])
+
+
+def _require_anchors(mask: Sequence[int], count: int) -> None:
+    if any(not 0 <= one < count for one in mask):
+        raise EnforceNotMet(
+            f"anchor_mask {list(mask)} has to name some of the {count} anchors, counted from 0"
+        )
 
 
 def _grid(X: Tensor, anchors: Sequence[int], mask: Sequence[int], downsample: int) -> Grid:
@@ -91,6 +108,7 @@ def yolov3_loss(
     box by more than `ignore_thresh`.
     """
     _require_square(X.shape)
+    _require_boxes(X, GTBox, GTLabel, GTScore)
     grid = _grid(X, anchors, anchor_mask, downsample_ratio)
     raw = per_anchor(X, len(anchor_mask), class_num, "yolov3_loss")
     match = match_anchors(GTBox, grid)

@@ -27,7 +27,13 @@ def _x_shape(X: Tensor) -> Tensor:
 
 def _resolve(X: Tensor, shape: Sequence[int]) -> list[int]:
     """Sizes of a reshape: 0 stands for X's size at that place."""
-    return [X.shape[place] if size == 0 else size for place, size in enumerate(shape)]
+    sizes = [X.shape[place] if size == 0 else size for place, size in enumerate(shape)]
+    if -1 in sizes and 0 in sizes and not X.is_meta:
+        raise EnforceNotMet(
+            f"X {list(X.shape)} has no elements, so that what -1 stands for in shape {list(shape)} "
+            "isn't known: leave out batches that have no rows"
+        )
+    return sizes
 
 
 def _meta_reshape(X: Tensor, sizes: list[int]) -> Tensor:

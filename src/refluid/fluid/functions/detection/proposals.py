@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from refluid.build import check_variables, op
 from refluid.core.dtypes import VarType
+from refluid.core.whole import is_whole
 from refluid.ir.variable import Variable
 
 
@@ -65,6 +67,7 @@ def retinanet_detection_output(
     By level of the pyramid: bboxes (N, M, 4) refine anchors (M, 4); scores (N, M, classes).
     `nms_top_k` are taken per level, `keep_top_k` stay per image.
     """
+    _require_lists("retinanet_detection_output", bboxes=bboxes, scores=scores, anchors=anchors)
     return op(
         "retinanet_detection_output",
         {
@@ -83,6 +86,27 @@ def retinanet_detection_output(
         dtype=scores[0].dtype,
         stop_gradient=True,
     )
+
+
+def _require_lists(where: str, **given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, list | tuple):
+            raise TypeError(
+                f"{where}: argument {name!r} has to be a list of variables, one a level"
+            )
+
+
+def _levels(where: str, min_level: int, max_level: int) -> int:
+    """How many levels there are from the lowest to the highest."""
+    for name, level in (("min_level", min_level), ("max_level", max_level)):
+        if not is_whole(level):
+            raise TypeError(f"{where}: argument {name!r} has to be int, not {level!r}")
+    if max_level < min_level:
+        raise ValueError(
+            f"{where}: max_level has to be at least min_level, but they are {max_level} and "
+            f"{min_level}"
+        )
+    return max_level - min_level + 1
 
 
 def distribute_fpn_proposals(
@@ -105,8 +129,8 @@ def distribute_fpn_proposals(
         "refer_level": refer_level,
         "refer_scale": refer_scale,
     }
-    levels = [fpn_rois.dtype] * (max_level + 1 - min_level)
-    makes = {"MultiFpnRois": levels, "RestoreIndex": VarType.INT32}
+    levels = _levels("distribute_fpn_proposals", min_level, max_level)
+    makes = {"MultiFpnRois": [fpn_rois.dtype] * levels, "RestoreIndex": VarType.INT32}
     rois, restore = op("distribute_fpn_proposals", {"FpnRois": fpn_rois}, attrs, makes, name=name)
     return rois, restore  # type: ignore[return-value]
 
@@ -120,7 +144,9 @@ def collect_fpn_proposals(
     name: str | None = None,
 ) -> Variable:
     """The `post_nms_top_n` best regions of all levels and images, images kept apart."""
-    levels = max_level - min_level + 1
+    where = "collect_fpn_proposals"
+    _require_lists(where, multi_rois=multi_rois, multi_scores=multi_scores)
+    levels = _levels(where, min_level, max_level)
     return op(
         "collect_fpn_proposals",
         {
