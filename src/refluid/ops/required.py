@@ -25,8 +25,8 @@ def require_states(op: Operator) -> None:
     there = [slot for slot in ("H0", "C0") if op.input(slot)]
     if len(there) == 1:
         raise EnforceNotMet(
-            f"operator {op.type} has {there[0]}: the initial states H0 and C0 may be absent only "
-            f"at the same time\n{op.made_at}"
+            f"{there[0]} is given alone: the initial states H0 and C0 may be absent only at the "
+            "same time"
         )
 
 

@@ -18,7 +18,7 @@ from refluid.ops.detection.shapes import infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.reading import is_unknown
 from refluid.ops.registry import OperatorDef, operator
-from refluid.ops.sizes import require_equal
+from refluid.ops.required import require_equal
 
 ENCODE, DECODE = "encode_center_size", "decode_center_size"
 

@@ -16,7 +16,7 @@ from refluid.ops.detection.rasterising import rasterised
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
-from refluid.ops.sizes import require_rows
+from refluid.ops.required import require_rows
 
 _IGNORED = -1
 

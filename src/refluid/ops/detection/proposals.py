@@ -17,7 +17,7 @@ from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.detection.suppression import Candidates, suppress
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
-from refluid.ops.sizes import require_equal, require_rows
+from refluid.ops.required import require_equal, require_rows
 
 
 def _infer(op: Operator, inputs: Mapping[str, InputSpec]) -> dict[str, InputSpec]:

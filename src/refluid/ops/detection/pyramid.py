@@ -18,7 +18,7 @@ from refluid.ops.bounded import Boxes, Positive
 from refluid.ops.detection.shapes import ROWS, infer_by
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import operator
-from refluid.ops.sizes import require_rows
+from refluid.ops.required import require_rows
 
 _EPSILON = 1e-6
 

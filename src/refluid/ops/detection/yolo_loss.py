@@ -28,7 +28,7 @@ from refluid.ops.detection.yolo_targets import (
 )
 from refluid.ops.infer import InputSpec
 from refluid.ops.registry import GradOp, defined, gradient, gradient_op, operator
-from refluid.ops.sizes import require_equal, require_rows
+from refluid.ops.required import require_equal, require_rows
 
 _OBJECT, _IGNORED = 1e-5, -0.5
 

@@ -31,7 +31,7 @@ def require_declared_widths(op: Operator, gates: int, peepholes: bool = False) -
             var = op.block.var_recursive(name)
             shapes[slot] = var.shape if var.has_description() else ()
     for wrong in _wrong(shapes, gates, peepholes):
-        raise EnforceNotMet(f"operator {op.type}: {wrong}\n{op.made_at}")
+        raise EnforceNotMet(wrong)
 
 
 def _wrong(shapes: Mapping[str, Sequence[int]], gates: int, peepholes: bool) -> Iterator[str]:
