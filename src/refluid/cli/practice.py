@@ -194,10 +194,11 @@ def _train(network: Callable[[], Any], optimizer: Callable[[], Any], feed: Any) 
 
 PROGRAMS: Mapping[str, Callable[[], None]] = {
     one.__name__: one
-    for one in (sequences, tables, optimizers, losses, servers, products, text, search)
+    for one in (products, tables, sequences, optimizers, losses, servers, text, search)
 }
 
 if __name__ == "__main__":
+    torch.set_num_threads(2)  # some loops are for teams alone
     PROGRAMS[sys.argv[1]]()
     if unkept:
         sys.exit("; ".join(f"{name} isn't kept: {why}" for name, why in unkept.items()))

@@ -61,7 +61,6 @@ def _one(name: str) -> _Prepared:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "2"},
     )
     lines = made.stderr.strip().splitlines() if made.returncode else []
     failure = lines[-1] if lines else f"exit status {made.returncode}" if made.returncode else ""
