@@ -124,21 +124,29 @@ def _fed(parts: list[np.ndarray[Any, Any]], columns: slice) -> Any:
     return fluid.create_lod_tensor(rows, [[len(part) for part in parts]], fluid.CPUPlace())
 
 
-def test_metric_over_batches_and_its_reset() -> None:
+def _feed(batch: Batch) -> dict[str, Any]:
+    found, truth = batch
+    columns = {"label": slice(0, 1), "difficult": slice(1, 2), "box": slice(2, 6)}
+    fed = {name: _fed(truth, where) for name, where in columns.items()}
+    return {"found": _fed(found, slice(0, 6))} | fed
+
+
+def _metric() -> tuple[fluid.Program, fluid.Program, Any]:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         widths = {"found": 6, "label": 1, "box": 4, "difficult": 1}
         fed = [fluid.data(name, [-1, width], lod_level=1) for name, width in widths.items()]
         metric = fluid.metrics.DetectionMAP(*fed, class_num=CLASSES, evaluate_difficult=False)
+    return main, startup, metric
+
+
+def test_metric_over_batches_and_its_reset() -> None:
+    main, startup, metric = _metric()
     executor, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
     batches = [_batch(seed) for seed in range(3)]
 
     def run(batch: Batch) -> list[float]:
-        found, truth = batch
-        columns = {"label": slice(0, 1), "difficult": slice(1, 2), "box": slice(2, 6)}
-        feed = {"found": _fed(found, slice(0, 6))}
-        feed |= {name: _fed(truth, where) for name, where in columns.items()}
-        values = executor.run(main, feed=feed, fetch_list=list(metric.get_map_var()))
+        values = executor.run(main, feed=_feed(batch), fetch_list=list(metric.get_map_var()))
         return [value.item() for value in values]
 
     with fluid.scope_guard(scope):
@@ -153,21 +161,14 @@ def test_metric_over_batches_and_its_reset() -> None:
 
 
 def test_replicas_count_for_themselves() -> None:
-    main, startup = fluid.Program(), fluid.Program()
-    with fluid.program_guard(main, startup):
-        widths = {"found": 6, "label": 1, "box": 4, "difficult": 1}
-        fed = [fluid.data(name, [-1, width], lod_level=1) for name, width in widths.items()]
-        metric = fluid.metrics.DetectionMAP(*fed, class_num=CLASSES, evaluate_difficult=False)
+    main, startup, metric = _metric()
     replicated = fluid.CompiledProgram(main).with_data_parallel(places=fluid.cpu_places(2))
     executor = fluid.Executor(fluid.CPUPlace())
     batches = [_batch(seed, images=2) for seed in range(4)]
-    columns = {"label": slice(0, 1), "difficult": slice(1, 2), "box": slice(2, 6)}
     with fluid.scope_guard(fluid.Scope()):
         executor.run(startup)
-        for number, (found, truth) in enumerate(batches, 1):
-            feed = {"found": _fed(found, slice(0, 6))}
-            feed |= {name: _fed(truth, where) for name, where in columns.items()}
-            (means,) = executor.run(replicated, feed=feed, fetch_list=[metric.accum_map])
+        for number, batch in enumerate(batches, 1):
+            (means,) = executor.run(replicated, feed=_feed(batch), fetch_list=[metric.accum_map])
             for replica in (0, 1):
                 own = [
                     (some[replica : replica + 1], of[replica : replica + 1])

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from refluid import fluid
+from refluid.core.errors import EnforceNotMet
 from refluid.core.lod_tensor import LoDTensor
 from refluid.ops.registry import find
 
@@ -75,6 +77,13 @@ def run_op(
         results[name] = np.array(value)
         results[f"{name}.lod"] = value.recursive_sequence_lengths()
     return results
+
+
+def refusal(op_type: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any], says: str) -> str:
+    """What the EnforceNotMet says with which `run_op` refuses these; `says` has to be in it."""
+    with pytest.raises(EnforceNotMet, match=says) as caught:
+        run_op(op_type, inputs, attrs)
+    return str(caught.value)
 
 
 def _several(values: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from refluid.kernels.rows.draws import NORMAL, UNIFORM, RowDraws
 from refluid.kernels.rows.ids import PARTS, IdMap, merge_ids
 
 layers: Any = fluid.layers
-# A step is recorded by the third run at the latest, and then runs as it was recorded.
+# So many runs that the later ones are recorded steps, which have loops of their own.
 _STEPS = 8
 _DENSE = """
     SGD Momentum LarsMomentum Adagrad DecayedAdagrad Adadelta Adam Adamax RMSProp Ftrl Lamb

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
 from typing import NamedTuple
 
 import typer
@@ -49,7 +48,7 @@ def prepare() -> None:
 def _all(names: list[str]) -> Iterator[_Prepared]:
     """Each program in a process of its own, as many at once as there are processors."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        for future in as_completed([threads.submit(partial(_one, name)) for name in names]):
+        for future in as_completed([threads.submit(_one, name) for name in names]):
             yield future.result()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from torch import Tensor
@@ -57,13 +58,6 @@ def _wrong(shapes: Mapping[str, Sequence[int]], gates: int, peepholes: bool) -> 
         )
     if bias := shapes.get("Bias", ()):
         wanted = wide + 3 * width * peepholes
-        if min(bias) >= 0 and wanted != _product(bias):
+        if min(bias) >= 0 and wanted != math.prod(bias):
             more = f", and {3 * width} more for peepholes" if peepholes else ""
             yield f"Bias has shape {list(bias)}, but {wide} numbers are needed{more}"
-
-
-def _product(sizes: Sequence[int]) -> int:
-    found = 1
-    for size in sizes:
-        found *= size
-    return found
