@@ -7,14 +7,16 @@ from collections import Counter
 import pytest
 
 from refluid.kernels import products
-from refluid.kernels.panels import choice, loops
+from refluid.kernels.panels import choice, filters, loops, windows
+from refluid.ops.nn import convolution
 from refluid.runtime.recorded import simplify
 
 FLAG = "FLAGS_refluid_panel_products"
 
 
 def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Products of any size, and those by one matrix that repeat, are by panels.
+    """Products of any size, those by one matrix that repeat, and gradients of filters are by
+    panels.
 
     Gives how often each loop is entered from now on.
     """
@@ -28,17 +30,25 @@ def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(choice, "USES", 2)
     monkeypatch.setattr(products, "_ENOUGH", 1)
     monkeypatch.setattr(simplify, "_LARGE", 1)
+    monkeypatch.setattr(convolution, "LARGE_FILTERS", 1)
+    monkeypatch.setattr(filters.faster_way, "told", True)
+    monkeypatch.setattr(filters, "fits_registers", lambda: True)
     entered: Counter[str] = Counter()
-    for name in ("multiply_left", "multiply_right"):
-        _count(monkeypatch, name, entered)
+    for module, name in ((loops, "multiply_left"), (loops, "multiply_right"), _OF_WINDOWS):
+        _count(monkeypatch, module, name, entered)
     return entered
 
 
-def _count(monkeypatch: pytest.MonkeyPatch, name: str, entered: Counter[str]) -> None:
-    loop = getattr(loops, name)
+_OF_WINDOWS = (windows, "multiply_windows")
+
+
+def _count(
+    monkeypatch: pytest.MonkeyPatch, module: object, name: str, entered: Counter[str]
+) -> None:
+    loop = getattr(module, name)
 
     def counted(*given: object) -> object:
         entered[name] += 1
         return loop(*given)
 
-    monkeypatch.setattr(loops, name, counted)
+    monkeypatch.setattr(module, name, counted)

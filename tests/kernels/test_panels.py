@@ -165,7 +165,7 @@ def test_what_is_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_found_out_by_trying_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     speed = choice.PanelSpeed(lambda: asked.append(1) or 2.0)
-    monkeypatch.setattr(choice, "_fits", lambda: True)
+    monkeypatch.setattr(choice, "fits_registers", lambda: True)
     assert speed() == speed() == 2.0
     assert asked == [1]
 

@@ -15,6 +15,7 @@ import torch
 from refluid import fluid
 from refluid.fluid.dataset import DatasetFactory
 from refluid.kernels.machine_code import unkept
+from refluid.kernels.panels.filters import by_panels
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from refluid.kernels.rows.dealing import DealtIds
 from refluid.kernels.rows.draws import NORMAL, UNIFORM, RowDraws
@@ -68,8 +69,11 @@ def losses() -> None:
 
 
 def products() -> None:
-    """Products by panels, of a right factor that is laid for one and of one that was before."""
+    """Products by panels, of a right factor that is laid for one, of one that was before, and of
+    windows of images."""
     a, b = torch.ones(64, 64), torch.ones(64, 64)
+    images = torch.ones(1, 16, 4, 4).contiguous(memory_format=torch.channels_last)
+    by_panels(images, images, torch.ones(16, 16, 3, 3), (1, 1), (1, 1), (1, 1))
     panel_product(a, b)
     for rows in range(1, 65):
         laid_product(a[:rows], b, lay_panels(b))

@@ -22,9 +22,10 @@ _FEW_ROWS, _PRODUCTS, _TIMES = 32, ((24, 512, 1024), (256, 384, 384)), 32
 # does, and with 256 bits between 1 and 1.2 times as long.
 CLEARLY, SLIGHTLY = 1.4, 1.07
 _SIZE = 256
-# Multiplications of a product, and numbers of a matrix by which several are, from which on loops of
-# refluid's own may be faster (`panels/choice.py`): who has none so large needn't import them.
-LARGE_PRODUCT, LARGE_FACTOR = 2**28, 2**17
+# Multiplications of a product, numbers of a matrix by which several are, and multiplications of a
+# gradient of filters, from which on loops of refluid's own may be faster (`panels/`): who has none
+# so large needn't import them.
+LARGE_PRODUCT, LARGE_FACTOR, LARGE_FILTERS = 2**28, 2**17, 2**25
 # Whether it has registers of 512 bits, whatever torch is told to use.
 has_512_bits: Callable[[], bool] = part("torch.cpu._is_avx512_supported", bool)
 _lock = threading.Lock()

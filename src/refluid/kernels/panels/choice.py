@@ -24,7 +24,7 @@ FEW_ROWS, USES = 64, 6
 # What is measured, rows, inner size and columns, and how often; and from which speed on panels are
 # taken: what they gain is more where others use the processor's caches, too.
 _ONE, _REPEATED = ((256, 512, 1024), 24), ((24, 512, 1024), 32)
-_GAIN = 1.03
+GAIN = 1.03
 
 
 class PanelSpeed:
@@ -45,7 +45,7 @@ class PanelSpeed:
         if self._measured is None:
             with self._lock:
                 if self._measured is None:
-                    fits = _fits()
+                    fits = fits_registers()
                     self._measured = apart(self._measure, torch.get_num_threads()) if fits else 0.0
         return self._measured
 
@@ -60,17 +60,17 @@ def pays(rows: int, inner: int, columns: int) -> bool:
     """Whether a product (rows, inner) · (inner, columns) of float32 on the CPU is faster so."""
     if rows < ROWS or columns < COLUMNS or rows * inner * columns < LARGE_PRODUCT:
         return False
-    return of_one() >= _GAIN
+    return of_one() >= GAIN
 
 
 def pays_repeated(rows: int, inner: int, columns: int, times: int) -> bool:
     """Whether so many products by one right factor are, which is laid for all of them."""
     if not 1 < rows <= FEW_ROWS or inner * columns < LARGE_FACTOR or times < USES:
         return False
-    return of_repeated() >= _GAIN
+    return of_repeated() >= GAIN
 
 
-def _fits() -> bool:
+def fits_registers() -> bool:
     """Whether the tiles are for the registers that torch uses: it may be told to use narrower
     ones."""
     wide = tile_sizes().vectors > 1

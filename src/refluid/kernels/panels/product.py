@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from threading import local
 from typing import Any, NamedTuple
@@ -102,19 +103,37 @@ def laid_product(a: Tensor, other: Tensor, panels: Tensor, bias: Tensor | None =
 
 def _panel_product(a: Tensor, other: Tensor, bias: Tensor | None) -> Tensor:
     a, other = _laid_well(a), _laid_well(other)
-    (rows, inner), columns, sizes = a.shape, other.shape[1], tile_sizes()
-    width, height = sizes.width, sizes.height
-    out = a.new_empty(rows, columns)
+    out = a.new_empty(len(a), other.shape[1])
+    right = other.data_ptr(), _shape(other.t())
+
+    def multiply(counters: int, left: int, *given: Any) -> None:
+        loops.multiply_left(counters, left, *right, *given)
+
+    multiply_in_parts(a, out, multiply, bias)
+    return out
+
+
+def multiply_in_parts(
+    a: Tensor, out: Tensor, multiply: Callable[..., None], bias: Tensor | None = None
+) -> None:
+    """out = a · other + bias: so many rows of a, and numbers of each, at a time as caches hold.
+
+    a: one that `lies_as_factor`. out (m, n): its numbers lie side by side. multiply: multiplies
+    such a part of it, in panels, by the other factor; given as `loops.multiply_left` is, but for
+    that one.
+    """
+    (rows, inner), columns, sizes = a.shape, out.shape[1], tile_sizes()
     if not (rows and inner and columns):
-        return out.zero_() if bias is None else out.copy_(bias)
-    depth = _part(inner)
+        (out.zero_() if bias is None else out.copy_(bias))
+        return
+    width, height, depth = sizes.width, sizes.height, _part(inner)
+    together = max(1, min(_PANELS, columns // (width * team_size())))
     pieces = -(-inner // depth)
     at_once = min(rows, max(1, _LEFT // depth // height) * height)
     panels = -(-at_once // height) * height * depth
-    blocks, scratch = -(-rows // at_once), team_size() * _PANELS * width * depth
+    blocks, scratch = -(-rows // at_once), team_size() * together * width * depth
     working = _Working.of(3 * pieces * blocks, panels, scratch)
-    counters = working.counters.data_ptr()
-    right, across = _shape(other.t()), _shape(a)
+    counters, across = working.counters.data_ptr(), _shape(a)
     added = out if bias is None else bias
     for row in range(0, rows, at_once):
         count = min(at_once, rows - row)
@@ -125,17 +144,10 @@ def _panel_product(a: Tensor, other: Tensor, bias: Tensor | None) -> Tensor:
             deep = min(depth, inner - first)
             loops.lay_panels(counters, begin, left, (height, first, deep), working.panels)
             more = (place, columns, 1) if first else (added.data_ptr(), 0, int(bias is not None))
-            loops.multiply_left(
-                counters + 8,
-                working.panels,
-                other.data_ptr(),
-                right,
-                (height, width, _PANELS, first, deep),
-                working.scratch,
-                (place, columns, count, columns, *more),
-            )
+            size = height, width, together, first, deep
+            result = place, columns, count, columns, *more
+            multiply(counters + 8, working.panels, size, working.scratch, result)
             counters += 24
-    return out
 
 
 def _lay_panels(other: Tensor) -> Tensor:

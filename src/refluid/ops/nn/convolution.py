@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from refluid.kernels.epilogues import deactivate_
+from refluid.kernels.processor import LARGE_FILTERS
+from refluid.kernels.products import limits
 from refluid.ops.bounded import Images
 from refluid.ops.extras import CONVOLUTION
 from refluid.ops.nn import windows as padding
@@ -110,20 +112,10 @@ def conv2d_grad(
     Input = torch.relu(Input) if fuse_relu_before_depthwise_conv else Input
     x = _channels_first(Input, data_format)
     x, pads, extra, dilations = _padded(x, Filter, strides, paddings, padding_algorithm, dilations)
-    wide = _multiplied_as_float(x, Filter, strides, groups)
     given = (_channels_first(d_Output, data_format), x, Filter)
-    found = aten.convolution_backward(
-        *(one.float() if wide else one for one in given),
-        None if Bias is None else Bias.shape,
-        strides,
-        pads,
-        _dilations(Filter, dilations),
-        False,
-        (0, 0),
-        groups,
-        (need[2], need[1], need[0]),
-    )
-    d_x, d_filter, d_bias = (one.to(x.dtype) if wide and one is not None else one for one in found)
+    steps = strides, pads, _dilations(Filter, dilations)
+    wanted = need[2], need[1], need[0]
+    d_x, d_filter, d_bias = _gradients(given, Bias, steps, groups, wanted)
     if d_x is not None and extra is not None:
         (top, bottom), (left, right) = extra
         height, width = d_x.shape[2:]
@@ -132,6 +124,49 @@ def conv2d_grad(
     if d_input is not None and fuse_relu_before_depthwise_conv:
         d_input = deactivate_(Input, d_input, "relu")
     return d_bias, d_filter, d_input
+
+
+def _gradients(
+    given: tuple[Tensor, Tensor, Tensor],
+    bias: Tensor | None,
+    steps: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    groups: int,
+    wanted: tuple[bool, bool, bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Those of the input, the filters and the bias that are wanted.
+
+    given: the output's gradient, the input and the filters, channels first. steps: strides,
+    paddings and dilations.
+    """
+    grad, x, filters = given
+    if wanted[1] and groups == 1 and _may_be_by_panels(grad, x, filters):
+        from refluid.kernels.panels.filters import filter_gradient
+
+        d_x, _, _ = _gradients(given, None, steps, groups, (wanted[0], False, False))
+        d_bias = grad.sum((0, 2, 3)) if wanted[2] else None
+        return d_x, filter_gradient(grad, x, filters, steps), d_bias
+    if not any(wanted):
+        return None, None, None
+    wide = _multiplied_as_float(x, filters, steps[0], groups)
+    found = aten.convolution_backward(
+        *(one.float() if wide else one for one in given),
+        None if bias is None else bias.shape,
+        *steps,
+        False,
+        (0, 0),
+        groups,
+        wanted,
+    )
+    d_x, d_filter, d_bias = (one.to(x.dtype) if wide and one is not None else one for one in found)
+    return d_x, d_filter, d_bias
+
+
+def _may_be_by_panels(grad: Tensor, x: Tensor, filters: Tensor) -> bool:
+    if not limits.panels or grad.numel() * filters[0].numel() < LARGE_FILTERS:
+        return False
+    from refluid.kernels.panels.filters import may_be_by_panels  # few programs have such filters
+
+    return may_be_by_panels(grad, x, filters)
 
 
 def _multiplied_as_float(x: Tensor, filters: Tensor, strides: Sequence[int], groups: int) -> bool:
