@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+import refluid
 from refluid import kernels
 from refluid.cli import practice, prepare
 from refluid.feed import multislot
@@ -68,27 +71,44 @@ def test_the_programs_use_all_loops() -> None:
     assert unused == set()
 
 
-def run(home: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """refluid's source without what was compiled of it."""
+    own = Path(refluid.__file__).parent
+    copied = tmp_path / "source" / own.name
+    shutil.copytree(own, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    return copied.parent
+
+
+def run(source: Path, home: Path, *command: str, writes: bool = False) -> Any:
+    """What a command ended with, which compiles refluid anew. writes: also beside the source."""
+    own = {"HOME": str(home), "PYTHONPATH": str(source)}
+    env = os.environ | own | {"PYTHONDONTWRITEBYTECODE": "" if writes else "1"}
     return subprocess.run(
         [sys.executable, *command], env=env, text=True, capture_output=True, timeout=600
     )
 
 
-def test_what_was_prepared_is_not_compiled_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("writes", [False, True])
+def test_what_was_prepared_is_not_compiled_again(
+    source: Path, tmp_path: Path, writes: bool
+) -> None:
     script = _WITHOUT_NUMBA.format(name="search")
-    before = run(tmp_path, "-c", script)
+    before = run(source, tmp_path, "-c", script)
     assert before.returncode == 1
     assert "numba" in before.stderr
-    assert run(tmp_path, "-m", "refluid.cli.practice", "search").returncode == 0
-    after = run(tmp_path, "-c", script)
+    practice = run(source, tmp_path, "-m", "refluid.cli.practice", "search", writes=writes)
+    assert practice.returncode == 0
+    beside = list(source.rglob("__pycache__/choose_beams*.so"))
+    assert len(beside) == writes
+    after = run(source, tmp_path, "-c", script)
     assert after.returncode == 0, after.stderr
 
 
-def test_loops_that_can_not_be_kept_are_told(tmp_path: Path) -> None:
+def test_loops_that_can_not_be_kept_are_told(source: Path, tmp_path: Path) -> None:
     home = tmp_path / "file"
     home.touch()
-    done = run(home, "-m", "refluid.cli.practice", "search")
+    done = run(source, home, "-m", "refluid.cli.practice", "search")
     assert done.returncode == 1
     assert "choose_beams isn't kept: no folder takes it" in done.stderr
 

@@ -50,7 +50,7 @@ pytestmark = pytest.mark.skipif(not machine_code.linker(), reason="no linker, or
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(machine_code, "_folders", lambda loop: iter([tmp_path]))
+    monkeypatch.setattr(machine_code, "_folders", lambda *_, **__: iter([tmp_path]))
     yield tmp_path
 
 
@@ -200,7 +200,7 @@ def test_damaged_code_is_replaced(folder: Path) -> None:
 def test_where_nothing_can_be_written(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(machine_code, "_folders", lambda loop: iter([Path("/proc/nowhere")]))
+    monkeypatch.setattr(machine_code, "_folders", lambda *_, **__: iter([Path("/proc/nowhere")]))
     loop, given = loop_of(), drawn(5)
     with caplog.at_level(logging.DEBUG, "refluid"):
         assert by_loop(loop, given, True)[0] == in_python(loop, given)[0]

@@ -52,7 +52,7 @@ CASES: list[tuple[str, Mapping[str, Array], Mapping[str, Any], str]] = [
         "there are 2 shards",
     ),
     ("spectral_norm", SPECTRAL | {"V": _floats(7)}, {}, "they have 3 and 7"),
-    ("gru_unit", GRU | {"Bias": _floats(1, 1)}, {}, "Bias is"),
+    ("gru_unit", GRU | {"Bias": _floats(1, 1)}, {}, "Bias has shape"),
     ("gru_unit", GRU | {"HiddenPrev": _floats(8, 5)}, {}, "HiddenPrev"),
     ("add_position_encoding", {"X": _floats(2, 3, 4)}, {"beta": -1.0}, "alpha and beta"),
     ("polygon_box_transform", {"Input": _floats(1, 7, 2, 2)}, {}, "even number of channels"),

@@ -18,6 +18,7 @@ LAYERS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "lstm without peepholes": (lambda x: layers.dynamic_lstm(x, 32, use_peepholes=False)[0], 32),
     "lstmp": (lambda x: layers.dynamic_lstmp(x, 32, 4)[0], 32),
     "gru": (lambda x: layers.dynamic_gru(x, 8), 24),
+    "unit": (lambda x: layers.gru_unit(x, layers.fill_constant([5, 8], "float32", 0), 24)[0], 24),
 }
 WRONG = r"Input has shape \[-?\d+, 12\], but Weight .* Input needs {} columns"
 

@@ -98,7 +98,7 @@ def _make(loop: NumbaLoop, kinds: Any, name: str) -> Path:
     if not linker():
         raise _CannotBeKept("there is no linker")
     code = _object_code(_module(loop, kinds))
-    for folder in _folders(loop):
+    for folder in _folders(loop, written=True):
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder) as work:
@@ -195,8 +195,9 @@ def linker() -> str:
     return (found or "") if sys.platform == "linux" else ""
 
 
-def _folders(loop: NumbaLoop) -> Iterator[Path]:
-    if not sys.dont_write_bytecode:
+def _folders(loop: NumbaLoop, *, written: bool = False) -> Iterator[Path]:
+    """Where its libraries are looked for; written: where they may be put."""
+    if not (written and sys.dont_write_bytecode):
         yield Path(loop.function.__code__.co_filename).parent / "__pycache__"
     yield Path.home() / ".cache" / "refluid" / "loops"
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from refluid.core.errors import EnforceNotMet
+from refluid.ir.operator import Operator
+from refluid.ops.definition import OperatorDef
 from refluid.ops.registry import gradient, operator
-from refluid.ops.required import require_rows
+from refluid.ops.required import require_equal, require_rows
 from refluid.ops.rnn.gate_activations import numbered_activation
 from refluid.ops.rnn.gru import gru_backward, gru_forward, gru_step, weight_gradient
+from refluid.ops.rnn.widths import require_declared_widths, require_widths
 
 aten = torch.ops.aten
 Grads = tuple[Tensor | None, ...]
@@ -54,16 +56,24 @@ def lstm_unit_grad(
     return d_X, f.mul_(grad)
 
 
-def _check_sizes(Input: Tensor, HiddenPrev: Tensor, Bias: Tensor | None) -> None:
-    rows, width = HiddenPrev.shape
-    wanted = rows, 3 * width
-    if not Input.is_meta and Input.shape != wanted:
-        raise EnforceNotMet(f"Input is {list(Input.shape)} but has to be {list(wanted)}")
-    if Bias is not None and Bias.numel() != 3 * width:
-        raise EnforceNotMet(f"Bias is {list(Bias.shape)} but has to be {[1, 3 * width]}")
+def _infer(definition: OperatorDef, op: Operator) -> None:
+    """Widths are the weight's: that of Input may be unknown."""
+    require_declared_widths(op, 3)
+    source, weight = (op.block.var_recursive(op.input(slot)[0]) for slot in ("Input", "Weight"))
+    if source.has_description() and weight.has_description():
+        for slot in definition.outputs:
+            for name in op.output(slot.name):
+                shape = source.shape[0], weight.shape[slot.name == "Gate"]
+                op.block.var_recursive(name).describe(shape=shape, dtype=source.dtype)
 
 
-@operator("gru_unit", gradient_lod="none", outputs="Gate ResetHiddenPrev Hidden", lod="")
+@operator(
+    "gru_unit",
+    gradient_lod="none",
+    outputs="Gate ResetHiddenPrev Hidden",
+    lod="",
+    infer=_infer,
+)
 def gru_unit(
     Input: Tensor,
     HiddenPrev: Tensor,
@@ -78,7 +88,8 @@ def gru_unit(
 
     Activations by number: 0 identity, 1 sigmoid, 2 tanh, 3 relu.
     """
-    _check_sizes(Input, HiddenPrev, Bias)
+    require_widths(3, Input=Input, Weight=Weight, Bias=Bias)
+    require_equal("HiddenPrev", HiddenPrev, "a state for each row", (len(Input), len(Weight)))
     gates = Input.clone() if Bias is None else Input + Bias.reshape(-1)
     gate, act = numbered_activation(gate_activation), numbered_activation(activation)
     one = gru_step(Weight, gate, act, origin_mode)
