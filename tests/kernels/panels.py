@@ -32,7 +32,7 @@ def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(simplify, "_LARGE", 1)
     monkeypatch.setattr(convolution, "LARGE_FILTERS", 1)
     monkeypatch.setattr(filters.faster_way, "told", True)
-    monkeypatch.setattr(filters, "fits_registers", lambda: True)
+    monkeypatch.setattr(filters, "vector_bits", lambda: 256)
     entered: Counter[str] = Counter()
     for module, name in ((loops, "multiply_left"), (loops, "multiply_right"), _OF_WINDOWS):
         _count(monkeypatch, module, name, entered)

@@ -181,7 +181,7 @@ def test_other_gradients_are_torchs(change: str, monkeypatch: pytest.MonkeyPatch
     elif change == "watched":
         grad.requires_grad_()
     elif change == "registers":
-        monkeypatch.setattr(filters, "fits_registers", lambda: False)
+        monkeypatch.setattr(filters, "vector_bits", lambda: 0)
     found = conv2d_grad(x, weight, bias, grad, groups=groups, need=(True, True, True))
     steps = (1, 1), (0, 0), (1, 1)
     backward: Any = torch.ops.aten.convolution_backward

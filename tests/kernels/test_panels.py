@@ -165,7 +165,7 @@ def test_what_is_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_found_out_by_trying_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     speed = choice.PanelSpeed(lambda: asked.append(1) or 2.0)
-    monkeypatch.setattr(choice, "fits_registers", lambda: True)
+    monkeypatch.setattr(choice, "vector_bits", lambda: 256)
     assert speed() == speed() == 2.0
     assert asked == [1]
 
@@ -183,12 +183,8 @@ def _run(way: object) -> float:
     return 1.0
 
 
-@pytest.mark.parametrize(("wide", "capability"), [(True, "AVX2"), (False, "AVX512")])
-def test_nothing_is_where_torch_uses_other_registers(
-    wide: bool, capability: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(choice, "tile_sizes", lambda: tiles.TileSizes(2 if wide else 1, 6, (5, 4)))
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+def test_nothing_is_where_registers_are_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "vector_bits", lambda: 0)
     assert choice.PanelSpeed(lambda: 2.0)() == 0.0
 
 

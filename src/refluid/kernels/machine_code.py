@@ -33,11 +33,13 @@ import numpy as np
 from refluid.kernels.argument_kinds import Elements
 from refluid.kernels.by_numba import Late, NumbaLoop
 from refluid.kernels.packed_calls import FAILED, caller_of
+from refluid.kernels.processor import vector_bits
 
 _LOGGER = logging.getLogger("refluid")
 _ENTRY = "refluid_entry"
 # What the C library has, and every process has loaded.
 _FROM_C = {"memset", "memcpy", "memmove", "log", "logf", "sqrt", "sqrtf", "cos", "cosf"}
+_OF_512_BITS = ("avx512", "avx10")
 _PROCESSOR = Path("/proc/cpuinfo")
 _TOLD = ("model name", "flags", "Features", "CPU part")
 
@@ -170,9 +172,12 @@ def _object_code(text: str) -> bytes:
     needed = {one.name for one in (*module.functions, *module.global_variables) if _is_needed(one)}
     if more := sorted(needed - _FROM_C):
         raise _CannotBeKept(f"it needs {', '.join(more)}")
+    features = llvm.get_host_cpu_features()
+    if vector_bits() == 256:
+        features.update({name: False for name in features if name.startswith(_OF_512_BITS)})
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=features.flatten(),
         opt=3,
         reloc="pic",
         codemodel="small",
@@ -243,4 +248,5 @@ def _machine() -> tuple[str, ...]:
     lines = _PROCESSOR.read_text().splitlines() if _PROCESSOR.exists() else [platform.processor()]
     first = {line.partition(":")[0].strip(): line for line in reversed(lines)}
     told = [first.get(name, "") for name in _TOLD] or lines[:1]
-    return (*told, platform.machine(), version("numba"), version("llvmlite"), sys.version)
+    bits = str(vector_bits())
+    return (*told, bits, platform.machine(), version("numba"), version("llvmlite"), sys.version)

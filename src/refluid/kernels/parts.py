@@ -46,7 +46,6 @@ PARTS: dict[str, str] = {
     "torch.ops.mkldnn._linear_pointwise.default": "MKL's matrix products",
     "torch.ops.mkl._mkl_reorder_linear_weight.default": _IN_ORDER,
     "torch.ops.mkl._mkl_linear.default": _IN_ORDER,
-    "torch.cpu._is_avx512_supported": "tiles of products as for registers of 256 bits",
     "torch.ops.mkldnn._is_mkldnn_bf16_supported": "nothing is said of the processor",
     "torch._C._set_grad_enabled": "torch.set_grad_enabled, which makes an object",
     "torch._C._storage_Use_Count": "fetched values are copied",

@@ -10,7 +10,6 @@ from functools import cache, partial
 import torch
 
 from refluid.kernels.onednn import linear
-from refluid.kernels.parts import part
 
 # The products that are compared, of few rows and of many: rows, inner size and columns; and how
 # often by each kernel. MKL's threads gain little where there are few rows. Short products and many
@@ -26,10 +25,16 @@ _SIZE = 256
 # gradient of filters, from which on loops of refluid's own may be faster (`panels/`): who has none
 # so large needn't import them.
 LARGE_PRODUCT, LARGE_FACTOR, LARGE_FILTERS = 2**28, 2**17, 2**25
-# Whether it has registers of 512 bits, whatever torch is told to use.
-has_512_bits: Callable[[], bool] = part("torch.cpu._is_avx512_supported", bool)
+_BITS = {"AVX512": 512, "AVX2": 256}
 _lock = threading.Lock()
 _speeds: tuple[float, float] | None = None
+
+
+@cache
+def vector_bits() -> int:
+    """The width of x86's registers that torch's kernels use here: the processor's, or what torch
+    is told by `ATEN_CPU_CAPABILITY` if that is narrower; 0 for none and other processors."""
+    return _BITS.get(torch.backends.cpu.get_cpu_capability(), 0)
 
 
 def onednn_speed(rows: int = _FEW_ROWS + 1) -> float:

@@ -12,8 +12,13 @@ from torch import Tensor
 
 from refluid.kernels.onednn import linear
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
-from refluid.kernels.panels.tiles import tile_sizes
-from refluid.kernels.processor import LARGE_FACTOR, LARGE_PRODUCT, apart, shortest
+from refluid.kernels.processor import (
+    LARGE_FACTOR,
+    LARGE_PRODUCT,
+    apart,
+    shortest,
+    vector_bits,
+)
 
 # Rows and columns from which a large product may be by panels: laying the left factor of one with
 # fewer columns takes as long as what is gained.
@@ -45,8 +50,8 @@ class PanelSpeed:
         if self._measured is None:
             with self._lock:
                 if self._measured is None:
-                    fits = fits_registers()
-                    self._measured = apart(self._measure, torch.get_num_threads()) if fits else 0.0
+                    known, threads = vector_bits(), torch.get_num_threads()
+                    self._measured = apart(self._measure, threads) if known else 0.0
         return self._measured
 
 
@@ -68,13 +73,6 @@ def pays_repeated(rows: int, inner: int, columns: int, times: int) -> bool:
     if not 1 < rows <= FEW_ROWS or inner * columns < LARGE_FACTOR or times < USES:
         return False
     return of_repeated() >= GAIN
-
-
-def fits_registers() -> bool:
-    """Whether the tiles are for the registers that torch uses: it may be told to use narrower
-    ones."""
-    wide = tile_sizes().vectors > 1
-    return torch.backends.cpu.get_cpu_capability() == ("AVX512" if wide else "AVX2")
 
 
 def _laid_for_one(a: Tensor, b: Tensor) -> Callable[[], object]:

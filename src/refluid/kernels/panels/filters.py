@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from refluid.kernels.panels import windows
-from refluid.kernels.panels.choice import GAIN, fits_registers
+from refluid.kernels.panels.choice import GAIN
 from refluid.kernels.panels.product import multiply_in_parts
+from refluid.kernels.processor import vector_bits
 from refluid.kernels.vectors import LANES
 
 # How many convolutions are tried.
@@ -36,7 +37,7 @@ def may_be_by_panels(grad: Tensor, x: Tensor, filters: Tensor) -> bool:
     if x.dim() != 4 or x.shape[1] != filters.shape[1] or x.shape[1] % LANES:
         return False
     is_watched = torch.is_grad_enabled() and any(one.requires_grad for one in (grad, x, filters))
-    if is_watched or not fits_registers():
+    if is_watched or not vector_bits():
         return False
     last = torch.channels_last
     return grad.is_contiguous(memory_format=last) and x.is_contiguous(memory_format=last)

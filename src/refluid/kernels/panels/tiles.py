@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from refluid.kernels.panels.laying import floats, of_numbers
-from refluid.kernels.processor import has_512_bits
+from refluid.kernels.processor import vector_bits
 from refluid.kernels.vectors import LANES, VectorWriter
 
 
@@ -27,8 +27,8 @@ class TileSizes(NamedTuple):
 
 @cache
 def tile_sizes() -> TileSizes:
-    """Those for 16 registers of 256 bits, or for 32 of 512 bits where the processor has them."""
-    return TileSizes(2, 12, (10, 8)) if has_512_bits() else TileSizes(1, 6, (5, 4))
+    """Those for 16 registers of 256 bits, or for 32 of 512 bits where torch uses such."""
+    return TileSizes(2, 12, (10, 8)) if vector_bits() == 512 else TileSizes(1, 6, (5, 4))
 
 
 class _Tile(VectorWriter):
