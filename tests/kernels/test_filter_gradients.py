@@ -240,3 +240,15 @@ def test_networks_train_as_before(tier: str, monkeypatch: pytest.MonkeyPatch) ->
         entered.clear()
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("flag", ["cpu_deterministic", "cudnn_deterministic"])
+def test_not_where_repeatable_numbers_are_asked_for(
+    flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered = always_by_panels(monkeypatch)
+    with flags.override({f"FLAGS_{flag}": True}):
+        _trained(0, "recorded", by_panels=True)
+    assert not entered["multiply_windows"]
+    _trained(0, "recorded", by_panels=True)
+    assert entered["multiply_windows"]

@@ -14,7 +14,7 @@ from refluid.core import flags
 # What torch took by itself, or was given before refluid was imported.
 _AT_START = torch.get_num_threads()
 _CHOSEN = any(map(flags.environment_str, ("OMP_NUM_THREADS", "MKL_NUM_THREADS")))
-_REPEATABLE = ("cpu_deterministic", "cudnn_deterministic")
+REPEATABLE = ("cpu_deterministic", "cudnn_deterministic")
 
 
 def operator_threads(workers: int = 1) -> int:
@@ -61,7 +61,7 @@ def free_threads() -> int:
 
 @lru_cache(maxsize=1)
 def _are_free(_state: int) -> bool:
-    if flags.was_set("paddle_num_threads") or any(map(flags.value, _REPEATABLE)):
+    if flags.was_set("paddle_num_threads") or any(map(flags.value, REPEATABLE)):
         return False
     return bool(flags.value("refluid_adaptive_threads"))
 

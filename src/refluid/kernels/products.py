@@ -44,11 +44,13 @@ _none: list[Any] = []
 
 class ProductLimits:
     """told: multiplications from which products are oneDNN's; negative: as was measured. panels:
-    whether products may be by loops of refluid's own."""
+    whether products may be by loops of refluid's own. repeatable: whether a run has to give what
+    another one gave, so that nothing may change while it trains."""
 
     def __init__(self) -> None:
         self.told = -1
         self.panels = True
+        self.repeatable = False
 
     def of(self, speed: float) -> float:
         """The number that holds where oneDNN is so many times as fast; infinite for none."""

@@ -15,6 +15,7 @@ import torch
 from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
+from refluid.core.threads import REPEATABLE
 from refluid.ir.operator import Operator
 from refluid.kernels.products import limits
 from refluid.kernels.rounded import sizes
@@ -57,6 +58,7 @@ def asked_for(onednn_types: Iterable[str] = ()) -> KernelSettings:
     sizes.active = bool(flags.value("refluid_rounded_products"))
     limits.told = int(flags.value("refluid_onednn_from"))
     limits.panels = bool(flags.value("refluid_panel_products"))
+    limits.repeatable = any(map(flags.value, REPEATABLE))
     return _kernels(
         flags.value("use_mkldnn"),
         frozenset(onednn_types),

@@ -164,6 +164,8 @@ def _gradients(
 def _may_be_by_panels(grad: Tensor, x: Tensor, filters: Tensor) -> bool:
     if not limits.panels or grad.numel() * filters[0].numel() < LARGE_FILTERS:
         return False
+    if limits.repeatable or torch.are_deterministic_algorithms_enabled():
+        return False
     from refluid.kernels.panels.filters import may_be_by_panels  # few programs have such filters
 
     return may_be_by_panels(grad, x, filters)
