@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from refluid.ops.nn.convolution import conv2d_grad
+from refluid.ops.nn import depthwise
+from refluid.ops.nn.convolution import _gradients, conv2d_grad
 
 CHANNELS = 8
 # How far a value is at most from what it is rounded to, in parts of the value: 8 bits, and 24.
@@ -57,29 +59,71 @@ def gradients(
     return d_filter, d_input, used.dtypes
 
 
-@pytest.mark.parametrize(
-    ("kernel", "stride", "multiplied"),
-    [
-        (3, 2, torch.float32),
-        (5, 1, torch.float32),
-        (5, 2, torch.float32),
-        (3, 1, torch.bfloat16),
-        (1, 1, torch.bfloat16),
-    ],
-)
-def test_depthwise_in_bfloat16(kernel: int, stride: int, multiplied: torch.dtype) -> None:
+@pytest.mark.parametrize("kernel, stride", [(3, 2), (5, 1), (5, 2), (3, 1), (1, 1), (1, 2)])
+@pytest.mark.parametrize("bits", [256, 512])
+def test_depthwise_in_bfloat16(
+    kernel: int, stride: int, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(depthwise, "vector_bits", lambda: bits)
     *found, used = gradients(kernel, stride, CHANNELS, torch.bfloat16)
     *wanted, _ = gradients(kernel, stride, CHANNELS, torch.float64)
     *sums, _ = gradients(kernel, stride, CHANNELS, torch.float64, magnitudes=True)
+    alone = stride > 1 or kernel > 3
+    multiplied = torch.float32 if alone and (bits < 512 or kernel > 3) else torch.bfloat16
     for one, exact, most in zip(found, wanted, sums, strict=True):
         assert one.dtype is torch.bfloat16
         # Sums in float32 are rounded once, at their end. Kernels for bfloat16 may also keep the
         # sum in bfloat16 from one row of the filter to the next: so many roundings of parts of
         # the sum, none of which is larger than the sum of magnitudes.
-        rounded = exact.abs() if multiplied is torch.float32 else kernel * most
+        rounded = exact.abs() if alone and bits < 512 else kernel * most
         products = 2 * 15 * 15 * FLOAT32 * most
         assert ((one.double() - exact).abs() <= BFLOAT16 * rounded + products).all()
     assert used == {multiplied}
+
+
+def test_depthwise_in_bfloat16_of_any_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(depthwise, "vector_bits", lambda: 512)
+    alone = 0
+    for seed in range(200):
+        draws = random.Random(seed)
+        torch.manual_seed(seed)
+        size, strides, pads, dilations = (
+            (draws.randint(*span), draws.randint(*span))
+            for span in ((1, 5), (1, 3), (0, 5), (1, 2))
+        )
+        least = [
+            max(1, (n - 1) * by + 1 - 2 * pad)
+            for n, by, pad in zip(size, dilations, pads, strict=True)
+        ]
+        channels, more = draws.randint(2, 9), draws.choice([1, 1, 2])
+        high, wide = (n + draws.randint(0, 9) for n in least)
+        x = torch.randn(2, channels, high, wide).bfloat16()
+        filters = torch.randn(more * channels, 1, *size).bfloat16()
+        steps = strides, pads, dilations
+        grad = torch.randn_like(torch.conv2d(x.float(), filters.float(), None, *steps, channels))
+        given, bias = (grad.bfloat16(), x, filters), torch.zeros(more * channels).bfloat16()
+        wanted = tuple(draws.random() < 0.7 for _ in range(3))
+        found = _gradients(given, bias, steps, channels, wanted)
+        alone += depthwise.lacks_kernels(x, filters, strides, channels)
+        exact, most = (
+            torch.ops.aten.convolution_backward(
+                *(change(one.double()) for one in given),
+                [more * channels],
+                *steps,
+                False,
+                (0, 0),
+                channels,
+                3 * [True],
+            )
+            for change in (lambda one: one, torch.abs)
+        )
+        for one, asked, right, scale in zip(found, wanted, exact, most, strict=True):
+            if asked:
+                assert one is not None
+                assert one.shape == right.shape
+                rounding = (max(size) * BFLOAT16 + 400 * FLOAT32) * scale
+                assert ((one.double() - right).abs() <= rounding).all(), seed
+    assert alone > 50
 
 
 def test_one_channel_is_no_depthwise_convolution() -> None:

@@ -13,9 +13,11 @@ from refluid.kernels.products import limits
 from refluid.ops.bounded import Images
 from refluid.ops.extras import CONVOLUTION
 from refluid.ops.nn import windows as padding
+from refluid.ops.nn.depthwise import DepthwiseGradients, lacks_kernels
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
+_Gradients = tuple[Tensor | None, ...]
 _ONES = (1, 1)
 _TWOS = (2, 2)
 _ZEROS = (0, 0)
@@ -132,7 +134,7 @@ def _gradients(
     steps: tuple[Sequence[int], Sequence[int], Sequence[int]],
     groups: int,
     wanted: tuple[bool, bool, bool],
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+) -> _Gradients:
     """Those of the input, the filters and the bias that are wanted.
 
     given: the output's gradient, the input and the filters, channels first. steps: strides,
@@ -147,18 +149,13 @@ def _gradients(
         return d_x, filter_gradient(grad, x, filters, steps), d_bias
     if not any(wanted):
         return None, None, None
-    wide = _multiplied_as_float(x, filters, steps[0], groups)
-    found = aten.convolution_backward(
-        *(one.float() if wide else one for one in given),
-        None if bias is None else bias.shape,
-        *steps,
-        False,
-        (0, 0),
-        groups,
-        wanted,
+    if lacks_kernels(x, filters, steps[0], groups):
+        return DepthwiseGradients(grad, x, filters, steps).of(*wanted)
+    sizes = None if bias is None else bias.shape
+    found: _Gradients = aten.convolution_backward(
+        *given, sizes, *steps, False, (0, 0), groups, wanted
     )
-    d_x, d_filter, d_bias = (one.to(x.dtype) if wide and one is not None else one for one in found)
-    return d_x, d_filter, d_bias
+    return found
 
 
 def _may_be_by_panels(grad: Tensor, x: Tensor, filters: Tensor) -> bool:
@@ -169,17 +166,6 @@ def _may_be_by_panels(grad: Tensor, x: Tensor, filters: Tensor) -> bool:
     from refluid.kernels.panels.filters import may_be_by_panels  # few programs have such filters
 
     return may_be_by_panels(grad, x, filters)
-
-
-def _multiplied_as_float(x: Tensor, filters: Tensor, strides: Sequence[int], groups: int) -> bool:
-    """Whether the gradient is computed in float32 instead of bfloat16.
-
-    For these depthwise convolutions oneDNN has none but its reference kernel for bfloat16, which
-    takes ten times as long.
-    """
-    if x.dtype is not torch.bfloat16 or x.device.type != "cpu":
-        return False
-    return 1 < groups == x.shape[1] and (max(strides) > 1 or max(filters.shape[2:]) > 3)
 
 
 def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object]) -> None:
