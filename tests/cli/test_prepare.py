@@ -18,9 +18,11 @@ import torch
 import refluid
 from refluid import kernels
 from refluid.cli import practice, prepare
+from refluid.core import flags, threads
 from refluid.feed import multislot
 from refluid.kernels.compiled import CompiledLoop
 from refluid.kernels.machine_code import linker
+from refluid.runtime import adaptive
 
 pytestmark = pytest.mark.skipif(not linker(), reason="no linker, or not Linux")
 # Runs a practice program where numba can't be imported.
@@ -59,9 +61,13 @@ def two_threads() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.usefixtures("two_threads")
-def test_the_programs_use_all_loops() -> None:
-    for program in practice.PROGRAMS.values():
-        program()
+def test_the_programs_use_all_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As if the programs before had found the machine so loaded that they left a thread out.
+    monkeypatch.setattr(threads, "_AT_START", 2)
+    monkeypatch.setattr(adaptive, "_latest", (1, 2))
+    with flags.override({"FLAGS_refluid_adaptive_threads": True}):
+        for program in practice.PROGRAMS.values():
+            program()
     inner = {id(one) for loop in loops() for one in called_by(loop)}
     unused = {
         f"{loop.function.__module__}.{loop.function.__name__}"
