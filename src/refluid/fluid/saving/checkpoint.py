@@ -100,13 +100,13 @@ def load_program_state(
     with a RuntimeWarning."""
     base = _stem(model_path)
     path = Path(base)
+    if _is_folder(base):
+        return _all_in(path) if var_list is None else _some_in(path, var_list)
     if Path(base + ".pdparams").is_file():
         arrays = dict(load_named(base + ".pdparams"))
         if Path(base + ".pdopt").is_file():
             arrays |= load_arrays(base + ".pdopt")
         return {name: fetched(array) for name, array in arrays.items()}
-    if path.is_dir():
-        return _all_in(path) if var_list is None else _some_in(path, var_list)
     if path.is_file():
         if var_list is None:
             raise ValueError(
@@ -124,6 +124,11 @@ def _stem(model_path: str | Path) -> str:
     base = _base(str(model_path).rstrip("/"))
     stem, suffix = os.path.splitext(base)
     return stem if suffix in (".pdparams", ".pdopt", ".pdmodel") else base
+
+
+def _is_folder(base: str) -> bool:
+    """Whether variables lie there in files of their own, and not in what `save` wrote."""
+    return Path(base).is_dir() and not Path(base + ".pdparams").is_file()
 
 
 def _some_in(folder: Path, variables: Sequence[Variable]) -> dict[str, Any]:
@@ -190,7 +195,7 @@ def load(
     kept = [var for var in program_of(program).list_vars() if is_persistable(var)]
     chosen = [var for var in kept if wanted is None or var.name in wanted]
     base = _stem(model_path)
-    in_folder = Path(base).is_dir() and not Path(base + ".pdparams").is_file()
+    in_folder = _is_folder(base)
     arrays = load_program_state(model_path, chosen if in_folder else var_list)
     absent = [var.name for var in chosen if var.name not in arrays]
     if in_folder:
