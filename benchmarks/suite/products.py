@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from refluid.kernels import onednn
+from refluid.kernels.panels import filters
 from refluid.kernels.watching import DispatchMode, name_of
 
 # The ways to compute a product take turns, so often at least and for so many seconds.
@@ -26,7 +27,8 @@ _MATRICES = {
     "refluid::panel_product": (0, 1),
     "refluid::laid_product": (0, 1),
 }
-_OTHERS = frozenset(("bmm", "convolution", "convolution_backward"))
+_FILTERS = "refluid::filter_gradient"
+_OTHERS = frozenset(("bmm", "convolution", "convolution_backward", _FILTERS))
 
 Way = Callable[[], object]
 
@@ -84,8 +86,12 @@ def alone(products: Mapping[Product, int]) -> float:
 
 def ways(product: Product) -> Iterator[Way]:
     """Ways to compute it: as it is, and of a matrix product those of both libraries, with the
-    second matrix as it lies and transposed beforehand; without a bias, which isn't arithmetic."""
+    second matrix as it lies and transposed beforehand; without a bias, which isn't arithmetic. Of
+    gradients of filters oneDNN's and refluid's own."""
     given = [_made(one) for one in product.arguments]
+    if product.name == _FILTERS:
+        yield from (partial(way, *given) for way in (filters.by_torch, filters.by_panels))
+        return
     yield partial(product.operator, *given, **{name: _made(one) for name, one in product.keywords})
     if product.name not in _MATRICES:
         return

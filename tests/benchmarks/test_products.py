@@ -8,6 +8,7 @@ import torch
 
 from benchmarks.suite.products import Laid, Product, Products, alone, times, ways
 from refluid.kernels import onednn
+from refluid.kernels.panels.filters import filter_gradient
 
 aten = torch.ops.aten
 
@@ -20,14 +21,17 @@ def _found() -> Products:
             torch.mm(a, b.t())
         torch.addmm(bias, a, b.t())
         torch.bmm(a[None], b.t()[None])
-        torch.nn.functional.conv2d(images, filters, padding=1)
+        out = torch.nn.functional.conv2d(images, filters, padding=1)
+        images, filters = (torch.rand(2, 16, 6, 6), torch.rand(4, 16, 3, 3))
+        images, out = (one.contiguous(memory_format=torch.channels_last) for one in (images, out))
+        filter_gradient(out, images, filters, ((1, 1), (1, 1), (1, 1)))
         torch.relu(a)
     return products
 
 
 def test_products_are_counted_by_shape_and_order() -> None:
     found = {one.name: (one, count) for one, count in _found().found.items()}
-    assert set(found) == {"mm", "addmm", "bmm", "convolution"}
+    assert set(found) == {"mm", "addmm", "bmm", "convolution", "refluid::filter_gradient"}
     product, count = found["mm"]
     assert count == 3
     kind = torch.float32
@@ -39,7 +43,10 @@ def test_all_ways_compute_the_same() -> None:
     for product in _found().found:
         made = [way() for way in ways(product)]
         matrices = product.name in ("mm", "addmm")
-        assert len(made) == (5 + bool(onednn.linear) if matrices else 1)
+        both = product.name == "refluid::filter_gradient"
+        assert len(made) == (5 + bool(onednn.linear) if matrices else 1 + both)
+        if both:
+            torch.testing.assert_close(made[0], made[1])
         if product.name == "mm":
             for one in made[1:]:
                 assert isinstance(one, torch.Tensor) and isinstance(made[0], torch.Tensor)
