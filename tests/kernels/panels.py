@@ -34,12 +34,10 @@ def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(filters.faster_way, "told", True)
     monkeypatch.setattr(filters, "vector_bits", lambda: 256)
     entered: Counter[str] = Counter()
-    for module, name in ((loops, "multiply_left"), (loops, "multiply_right"), _OF_WINDOWS):
-        _count(monkeypatch, module, name, entered)
+    for module, kind in ((loops, "left right"), (windows, "windows groups")):
+        for one in kind.split():
+            _count(monkeypatch, module, f"multiply_{one}", entered)
     return entered
-
-
-_OF_WINDOWS = (windows, "multiply_windows")
 
 
 def _count(

@@ -89,20 +89,45 @@ def test_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         Drawn(seed).judge()
 
 
+def test_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of windows, each with a result of its own, whatever threads there are."""
+    entered = always_by_panels(monkeypatch)
+    for name, number in (("_HELD", 1 << 30), ("_GROUPS", 3), ("_LEAST", 5)):
+        monkeypatch.setattr(filters, name, number)
+    own = torch.get_num_threads()
+    for seed in range(100):
+        monkeypatch.setattr(filters, "_AT_ONCE", (7, 45, 100)[seed % 3])
+        drawn = Drawn(seed)
+        drawn.judge()
+        found = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(filters.by_panels(drawn.grad, drawn.x, drawn.filters, *drawn.steps))
+        torch.set_num_threads(own)
+        assert torch.equal(found[0], found[1])
+        assert torch.equal(found[0], found[2])
+    assert entered["multiply_groups"] > 4 * 30
+    assert entered["multiply_windows"] > 4 * 10
+
+
 @pytest.mark.slow
 def test_tiles_of_the_other_width(monkeypatch: pytest.MonkeyPatch) -> None:
     own = tiles.tile_sizes()
     other = tiles.TileSizes(1, 6, (5, 4)) if own.vectors == 2 else tiles.TileSizes(2, 12, (10, 8))
-    for module in (tiles, product):
+    for module in (tiles, product, filters):
         monkeypatch.setattr(module, "tile_sizes", lambda: other)
     # Compiled anew for them, and kept nowhere; those that others call first.
     for module, names in (
         (loops, ("lay_panel", "lay_panels")),
-        (windows, ("lay_channels", "multiply_panels", "multiply_windows")),
+        (windows, ("lay_channels", "lay_panel", "multiply_panels", "coming")),
+        (windows, ("multiply_windows", "multiply_groups")),
     ):
         for name in names:
             fresh = CompiledLoop(getattr(module, name).function)
             monkeypatch.setattr(module, name, fresh.dispatcher)
+    for seed in range(100):
+        Drawn(seed).judge()
+    monkeypatch.setattr(filters, "_AT_ONCE", 7)
     for seed in range(100):
         Drawn(seed).judge()
 

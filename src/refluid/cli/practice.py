@@ -73,8 +73,9 @@ def products() -> None:
     """Products by panels, of a right factor that is laid for one, of one that was before, and of
     windows of images."""
     a, b = torch.ones(64, 64), torch.ones(64, 64)
-    images = torch.ones(1, 16, 4, 4).contiguous(memory_format=torch.channels_last)
-    by_panels(images, images, torch.ones(16, 16, 3, 3), (1, 1), (1, 1), (1, 1))
+    for side in (4, 80):  # few windows, and many
+        images = torch.ones(1, 16, side, side).contiguous(memory_format=torch.channels_last)
+        by_panels(images, images, torch.ones(16, 16, 3, 3), (1, 1), (1, 1), (1, 1))
     panel_product(a, b)
     for rows in range(1, 65):
         laid_product(a[:rows], b, lay_panels(b))

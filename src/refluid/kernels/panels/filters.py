@@ -17,12 +17,18 @@ from torch import Tensor
 
 from refluid.kernels.panels import windows
 from refluid.kernels.panels.choice import GAIN
-from refluid.kernels.panels.product import multiply_in_parts
+from refluid.kernels.panels.product import Working, multiply_in_parts, shape_of
+from refluid.kernels.panels.tiles import tile_sizes
 from refluid.kernels.processor import vector_bits
+from refluid.kernels.teams import team_size
 from refluid.kernels.vectors import LANES
 
 # How many convolutions are tried.
 _MOST = 4096
+# Numbers of a gradient that caches hold whole, and how many groups its windows make then; windows
+# that are laid at a time, and numbers of their left panels.
+_HELD, _GROUPS = 2**17, 8
+_AT_ONCE, _LEAST, _LEFT = 512, 64, 2**16
 # What a convolution is called with: strides, paddings and dilations, downwards and to the right.
 ConvolutionSteps = tuple[Sequence[int], Sequence[int], Sequence[int]]
 
@@ -64,12 +70,38 @@ def by_panels(grad: Tensor, x: Tensor, filters: Tensor, *steps: Sequence[int]) -
     (down, right), (above, before), (below, beside) = steps
     window = *x.shape[2:], channels, rows, columns, wide, down, right, above, before, below, beside
 
-    def multiply(counters: int, left: int, *given: Any) -> None:
-        windows.multiply_windows(counters, left, x.data_ptr(), window, *given)
-
     lines = grad.permute(0, 2, 3, 1).reshape(-1, made).t()
-    multiply_in_parts(lines, out.view(made, -1), multiply)
+    if out.numel() <= _HELD and lines.shape[1] > _GROUPS * _AT_ONCE:
+        _in_groups(lines, x, window, out)
+    else:
+
+        def multiply(counters: int, left: int, *given: Any) -> None:
+            windows.multiply_windows(counters, left, x.data_ptr(), window, *given)
+
+        multiply_in_parts(lines, out.view(made, -1), multiply)
     return out.permute(0, 3, 1, 2)
+
+
+def _in_groups(lines: Tensor, x: Tensor, window: tuple[int, ...], out: Tensor) -> None:
+    """The products of groups of windows, added up in order: as many, whatever threads there are."""
+    (made, count), sizes = lines.shape, tile_sizes()
+    height, width = sizes.height, sizes.width
+    group = -(-count // _GROUPS)
+    results = out.new_empty(-(-count // group), *out.shape)
+    depth = max(_LEAST, min(_AT_ONCE, _LEFT // made))
+    left = -(-made // height) * height * depth
+    working = Working.of(2, 0, team_size() * (left + width * depth))
+    windows.multiply_groups(
+        working.counters.data_ptr(),
+        lines.data_ptr(),
+        shape_of(lines),
+        x.data_ptr(),
+        window,
+        (height, width, depth, group, count, made, out[0].numel()),
+        working.scratch,
+        results.data_ptr(),
+    )
+    torch.sum(results, 0, out=out)
 
 
 class _FasterWay:

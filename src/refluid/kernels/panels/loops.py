@@ -49,6 +49,7 @@ def lay_panel(factor: Any, shape: Any, line: Any, size: Any, panel: Any) -> None
         elif across:
             done = depth - 1
             for k in range(done):
+                prefetch((begin + 4 * (k + 16) * pitch,))
                 for j in range(rounded - 8, -1, -8):
                     copy_8((begin + 4 * (k * pitch + j), panel + 4 * (k * width + j)))
         else:

@@ -46,7 +46,7 @@ def _laid_well(matrix: Tensor) -> Tensor:
     return matrix if lies_as_factor(*matrix.shape, *matrix.stride()) else matrix.contiguous()
 
 
-def _shape(lines: Tensor) -> tuple[int, int, int, int]:
+def shape_of(lines: Tensor) -> tuple[int, int, int, int]:
     """Of a matrix whose rows are the lines of a factor, as `loops.py` takes it."""
     (count, inner), (down, right) = lines.shape, lines.stride()
     return (count, inner, down, 0) if right == 1 and down >= inner else (count, inner, right, 1)
@@ -68,7 +68,7 @@ class _PanelMemory(local):
 _kept = _PanelMemory()
 
 
-class _Working(NamedTuple):
+class Working(NamedTuple):
     """Memory that a product needs meanwhile: counters, panels of a factor, scratch of threads."""
 
     counters: Tensor
@@ -77,7 +77,7 @@ class _Working(NamedTuple):
     scratch: int
 
     @classmethod
-    def of(cls, counters: int, panels: int, scratch: int) -> _Working:
+    def of(cls, counters: int, panels: int, scratch: int) -> Working:
         numbers = _kept.of(panels + scratch)
         begin = numbers.data_ptr()
         return cls(torch.zeros(counters, dtype=torch.int64), numbers, begin, begin + 4 * panels)
@@ -104,7 +104,7 @@ def laid_product(a: Tensor, other: Tensor, panels: Tensor, bias: Tensor | None =
 def _panel_product(a: Tensor, other: Tensor, bias: Tensor | None) -> Tensor:
     a, other = _laid_well(a), _laid_well(other)
     out = a.new_empty(len(a), other.shape[1])
-    right = other.data_ptr(), _shape(other.t())
+    right = other.data_ptr(), shape_of(other.t())
 
     def multiply(counters: int, left: int, *given: Any) -> None:
         loops.multiply_left(counters, left, *right, *given)
@@ -132,8 +132,8 @@ def multiply_in_parts(
     at_once = min(rows, max(1, _LEFT // depth // height) * height)
     panels = -(-at_once // height) * height * depth
     blocks, scratch = -(-rows // at_once), team_size() * together * width * depth
-    working = _Working.of(3 * pieces * blocks, panels, scratch)
-    counters, across = working.counters.data_ptr(), _shape(a)
+    working = Working.of(3 * pieces * blocks, panels, scratch)
+    counters, across = working.counters.data_ptr(), shape_of(a)
     added = out if bias is None else bias
     for row in range(0, rows, at_once):
         count = min(at_once, rows - row)
@@ -157,7 +157,7 @@ def _lay_panels(other: Tensor) -> Tensor:
     if not panels.numel():
         return panels
     counter, size = torch.zeros(1, dtype=torch.int64), (width, 0, inner)
-    shape = _shape(other.t())
+    shape = shape_of(other.t())
     loops.lay_panels(counter.data_ptr(), other.data_ptr(), shape, size, panels.data_ptr())
     return panels
 
@@ -177,12 +177,12 @@ def multiply_laid(a: Tensor, panels: Tensor, out: Tensor, bias: Tensor | None = 
         return
     width, (kind, height) = tile_sizes().width, _low(rows)
     together = max(1, -(-columns // width) // (threads * _PARTS))
-    working = _Working.of(2, 0, threads * -(-rows // height) * height * inner)
+    working = Working.of(2, 0, threads * -(-rows // height) * height * inner)
     added = (0, 0, 0) if bias is None else (bias.data_ptr(), 0, 1)
     loops.multiply_right(
         working.counters.data_ptr(),
         a.data_ptr(),
-        _shape(a),
+        shape_of(a),
         panels.data_ptr(),
         (kind, height, width, together, inner, _part(inner)),
         working.scratch,

@@ -14,7 +14,7 @@ import numpy as np
 
 from refluid.kernels.compiled import compiled
 from refluid.kernels.panels.laying import copy_16, counters_at, floats_at, prefetch
-from refluid.kernels.panels.loops import multiply_panels
+from refluid.kernels.panels.loops import lay_panel, multiply_panels
 from refluid.kernels.teams import for_team, taken
 
 
@@ -72,3 +72,67 @@ def multiply_windows(
             panel = mine + 4 * (column - begin) * depth
             multiply_panels(left, (height, depth), panel, result, column, (images, 0, 0))
         begin = taken(shared) * panels * width
+
+
+@compiled
+def coming(part: Any, turn: Any, tiles: Any, follows: Any) -> Any:
+    """What comes into the caches while a right panel is multiplied, the so-manieth one by so many
+    tiles: a part of both factors from the following window on. As of `multiply_panels`."""
+    factor, pitch, rows, images, window = part
+    channels, down, right = window[2], window[6], window[7]
+    turns = (rows // 16 + tiles - 1) // tiles
+    if turn < turns:
+        line = 16 * turn * tiles
+        return factor + 4 * (follows * pitch + line), pitch, (rows - line) // 16
+    line = 16 * (turn - turns) * tiles
+    apart = right * channels
+    return images + 4 * (follows * down * apart + line), apart, (channels - line) // 16
+
+
+@for_team
+def multiply_groups(
+    counters: Any,
+    factor: Any,
+    shape: Any,
+    images: Any,
+    window: Any,
+    size: Any,
+    scratch: Any,
+    results: Any,
+) -> None:
+    """Products of a left factor and of what windows see of images, one of each group of windows.
+
+    For results that caches hold whole, of many windows: a thread lays both factors of a group for
+    itself, so many windows at a time, and nobody waits for others meanwhile. factor, shape: the
+    left one, as of `lay_panel`. size: height and width of panels; how many windows are laid at a
+    time, how many a group has, and all; rows and columns of a result. results: the address of the
+    first.
+    """
+    shared = counters_at(counters)
+    height, width, depth, group, windows, rows, columns = size
+    left_numbers = (rows + height - 1) // height * height * depth
+    left = scratch + 4 * taken(shared[1:]) * (left_numbers + width * depth)
+    panel = left + 4 * left_numbers
+    place = taken(shared)
+    while place * group < windows:
+        begin, end = place * group, min(windows, (place + 1) * group)
+        out = results + 4 * place * rows * columns
+        for first in range(begin, end, depth):
+            deep = min(depth, end - first)
+            for some in range(0, deep, 32):  # so few lie side by side in the nearest cache
+                few = min(32, deep - some)
+                for row in range(0, rows, height):
+                    behind = left + 4 * (row * deep + some * height)
+                    lay_panel(factor, shape, row, (height, first + some, few), behind)
+            adds = 1 if first > begin else 0
+            result = out, columns, rows, columns, out, columns, adds
+            for column in range(0, columns, width):
+                part = factor, shape[2], rows, images, window
+                ahead = coming(part, column // width, (rows + height - 1) // height, first + deep)
+                if first + deep >= end:
+                    ahead = images, 0, 0
+                for line in range(column, min(columns, column + width), 16):
+                    behind = panel + 4 * (line - column)
+                    lay_channels(images, window, line, (width, first, deep), behind)
+                multiply_panels(left, (height, deep), panel, result, column, ahead)
+        place = taken(shared)
