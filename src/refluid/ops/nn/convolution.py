@@ -13,7 +13,6 @@ from refluid.kernels.products import limits
 from refluid.ops.bounded import Images
 from refluid.ops.extras import CONVOLUTION
 from refluid.ops.nn import windows as padding
-from refluid.ops.nn.depthwise import DepthwiseGradients, lacks_kernels
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
@@ -149,8 +148,11 @@ def _gradients(
         return d_x, filter_gradient(grad, x, filters, steps), d_bias
     if not any(wanted):
         return None, None, None
-    if lacks_kernels(x, filters, steps[0], groups):
-        return DepthwiseGradients(grad, x, filters, steps).of(*wanted)
+    if 1 < groups == x.shape[1] and x.dtype is torch.bfloat16 and x.is_cpu:
+        from refluid.ops.nn.depthwise import DepthwiseGradients, lacks_kernels  # few are so
+
+        if lacks_kernels(filters, steps[0]):
+            return DepthwiseGradients(grad, x, filters, steps).of(*wanted)
     sizes = None if bias is None else bias.shape
     found: _Gradients = aten.convolution_backward(
         *given, sizes, *steps, False, (0, 0), groups, wanted
