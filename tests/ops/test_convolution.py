@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from refluid.ops.nn import depthwise
+from refluid.kernels import depthwise
 from refluid.ops.nn.convolution import _gradients, conv2d_grad
 
 CHANNELS = 8

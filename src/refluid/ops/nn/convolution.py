@@ -149,7 +149,7 @@ def _gradients(
     if not any(wanted):
         return None, None, None
     if 1 < groups == x.shape[1] and x.dtype is torch.bfloat16 and x.is_cpu:
-        from refluid.ops.nn.depthwise import DepthwiseGradients, lacks_kernels  # few are so
+        from refluid.kernels.depthwise import DepthwiseGradients, lacks_kernels  # few are so
 
         if lacks_kernels(filters, steps[0]):
             return DepthwiseGradients(grad, x, filters, steps).of(*wanted)
