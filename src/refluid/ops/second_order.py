@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.ops.drafts import defined
-from refluid.ops.gradient_slots import second_order
+from refluid.ops.drafts import defined, say
+from refluid.ops.gradient_slots import made_of_flows, of_the_flow, second_order
 from refluid.ops.indicating import indicator
+from refluid.ops.math import reducing, reduction  # noqa: F401  (they define what is named)
 from refluid.ops.math.broadcasting import unbroadcast
 from refluid.ops.math.elementwise import (
     align,
@@ -32,6 +33,7 @@ from refluid.ops.nn.convolution import conv2d
 from refluid.ops.nn.volumes import conv3d
 from refluid.ops.norm.layernorm import instance_norm
 from refluid.ops.signature import Body
+from refluid.ops.tensor import joining, padding, shaping, slicing  # noqa: F401  (likewise)
 
 Grad = Tensor | None
 
@@ -261,3 +263,38 @@ def _chosen(beyond: Callable[..., Tensor]) -> Body:
 
 for _name, _beyond in (("elementwise_max", torch.gt), ("elementwise_min", torch.lt)):
     second_order(_name, "X Y DOut DDX? DDY?", "DDOut?")(_chosen(_beyond))
+
+
+@second_order("stack", "DDX*", "DDY?")
+def stack_grad_grad(DDX: list[Grad], *, axis: int = 0) -> Tensor:
+    """All DDX along a new dimension; zeros for inputs that have no gradient."""
+    like = next(dd for dd in DDX if dd is not None)
+    return torch.stack([torch.zeros_like(like) if dd is None else dd for dd in DDX], axis)
+
+
+@second_order("gather", "Index DDX", "DDOut?")
+def gather_grad_grad(Index: Tensor, DDX: Tensor, *, overwrite: bool = True) -> Tensor:
+    """The rows of DDX that Index names; zeros for those that `overwrite` left out of the first."""
+    rows = Index.reshape(-1)
+    out = DDX.index_select(0, rows)
+    if not overwrite:
+        return out
+    numbers = torch.arange(rows.numel(), device=rows.device)
+    last = numbers.new_zeros(DDX.shape[0]).index_copy_(0, rows.long(), numbers)
+    return out.mul_((last[rows] == numbers).reshape(-1, *(1,) * (out.dim() - 1)))
+
+
+# Linear operators: from which input to which output, and what their gradient's gradient is of.
+_ALIKE = "crop_tensor expand gather_nd mean reduce_mean reduce_sum"
+_LINEAR = {name: ("X", "Out", name) for name in _ALIKE.split()} | {"unstack": ("X", "Y", "unstack")}
+_LINEAR |= {name: ("Input", "Out", name) for name in ("slice", "strided_slice")}
+_LINEAR |= {
+    f"{name}2": ("X", "Out", name) for name in ("flatten", "squeeze", "transpose", "unsqueeze")
+}
+# Those that multiply each element by a number, which hardly ever changes with X.
+_BY_ELEMENT = "brelu ceil clip dropout floor hard_shrink hard_sigmoid relu6 round softshrink"
+
+for _name, _row in _LINEAR.items():
+    say(f"{_name}_grad", maker=made_of_flows(*_row))
+for _name in f"{_BY_ELEMENT} thresholded_relu".split():
+    say(f"{_name}_grad", maker=of_the_flow)

@@ -11,7 +11,6 @@ from refluid.kernels.epilogues import deactivate_
 from refluid.ops.bounded import Images
 from refluid.ops.extras import CONVOLUTION
 from refluid.ops.nn import windows as padding
-from refluid.ops.nn.small_images import infer_convolved
 from refluid.ops.registry import gradient, operator
 
 aten = torch.ops.aten
@@ -157,7 +156,7 @@ def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object])
         by_autograd="always",
         extra=extra,
         gradient_lod="none",
-        infer=infer_convolved,
+        infer=padding.infer_convolved,
     )(forward)
     gradient(name)(conv2d_grad)
 

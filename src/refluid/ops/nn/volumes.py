@@ -15,7 +15,6 @@ from refluid.ops.extras import POOL3D, TRANSPOSED, VOLUME
 from refluid.ops.infer import infer_by_probing
 from refluid.ops.nn import windows as padding
 from refluid.ops.nn.pool_windows import max_windows, mean_windows, whole_max
-from refluid.ops.nn.small_images import infer_convolved
 from refluid.ops.nn.transposed import conv_transpose
 from refluid.ops.registry import OperatorDef, gradient, operator
 
@@ -40,7 +39,7 @@ def _as_given(value: Tensor, data_format: str) -> Tensor:
     amp="fast",
     extra=VOLUME,
     differentiable="Input Filter",
-    infer=infer_convolved,
+    infer=padding.infer_convolved,
 )
 def conv3d(
     Input: Volumes,
