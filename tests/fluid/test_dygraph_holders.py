@@ -101,3 +101,16 @@ def test_statistics_that_are_set_are_what_a_norm_infers_by() -> None:
         norm.train()
         norm(x)
         assert np.allclose(norm._mean.numpy(), 2.7 + 0.1 * x.numpy().mean(0), atol=1e-6)
+
+
+def test_a_tensor_of_sequences_keeps_its_lod() -> None:
+    given = fluid.create_lod_tensor(np.arange(6, dtype="float32").reshape(3, 2), [[2, 1]], PLACE)
+    with D.guard():
+        x = D.to_variable(given)
+        assert x.value().get_tensor().recursive_sequence_lengths() == [[2, 1]]
+        sums = fluid.layers.sequence_pool(x, "sum")
+        assert np.array_equal(sums.numpy(), [[2, 4], [4, 5]])
+        given.set_recursive_sequence_lengths([[1, 2]])
+        assert x.value().get_tensor().recursive_sequence_lengths() == [[2, 1]]
+        plain = D.to_variable(fluid.create_lod_tensor(np.ones((2, 1)), [], PLACE))
+        assert plain.value().get_tensor().lod() == []

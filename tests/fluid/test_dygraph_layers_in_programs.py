@@ -53,3 +53,30 @@ def test_layers_train_in_programs(kind: str) -> None:
         for one, value in zip(layer.parameters(), values, strict=True):
             one.set_value(value)
         assert np.allclose(_loss(layer, D.to_variable(fed)).numpy(), before, rtol=1e-5)
+
+
+def test_is_test_of_a_layer_counts_in_programs_alone() -> None:
+    """As Fluid documents it, and as paddle 2.6.2 does: in dygraph `eval()` says so."""
+    values = np.random.RandomState(3).rand(6, 4).astype("float32")
+    made = [lambda: D.BatchNorm(4, is_test=True), lambda: D.Dropout(0.5, is_test=True)]
+    with D.guard():
+        x = D.to_variable(values)
+        x.stop_gradient = False
+        norm, drop = (make() for make in made)
+        out = norm(x)
+        np.testing.assert_allclose(out.numpy().mean(0), np.zeros(4), atol=1e-5)
+        np.testing.assert_allclose(norm._mean.numpy(), 0.1 * values.mean(0), rtol=1e-5)
+        dropped = drop(x)
+        assert set(np.unique(dropped.numpy() / values)) == {0.0, 1.0}
+        (out * out + dropped).backward()
+        assert x.gradient().shape == (6, 4)
+        for layer, tested in ((norm, values), (drop, 0.5 * values)):
+            layer.eval()
+            scale = np.sqrt(norm._variance.numpy() + 1e-5) if layer is norm else 1.0
+            shift = norm._mean.numpy() if layer is norm else 0.0
+            np.testing.assert_allclose(layer(x).numpy(), (tested - shift) / scale, rtol=1e-4)
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        for make in made:
+            make()(fluid.data(fluid.unique_name.generate("x"), [6, 4]))
+    assert [op.attr("is_test") for op in main.global_block().ops] == [True, True]

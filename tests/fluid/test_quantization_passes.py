@@ -154,3 +154,22 @@ def test_what_is_not_known_is_refused() -> None:
         QuantizationTransformPass(act_quantize_func=print)
     with pytest.raises(ValueError, match="scope and place"):
         QuantizationFreezePass(None, None)
+
+
+def test_what_serves_functions_of_ones_own_has_no_effect_without_them() -> None:
+    """As PaddleOCR gives an executor and an optimizer whether or not it clips by PACT."""
+
+    def after(**more: Any) -> list[str]:
+        main, startup = fluid.Program(), fluid.Program()
+        _network(main, startup)
+        with fluid.scope_guard(fluid.Scope()):
+            fluid.Executor().run(startup)
+            graph = IrGraph(core.Graph(main.desc))
+            change = QuantizationTransformPass(fluid.global_scope(), fluid.CPUPlace(), **more)
+            return [op.type for op in change.apply(graph).to_program().global_block().ops]
+
+    given = {"optimizer_func": lambda: fluid.optimizer.Adam(0.1), "executor": fluid.Executor()}
+    assert after(**given) == after()
+    for name in ("act_preprocess_func", "weight_preprocess_func"):
+        with pytest.raises(NotImplementedError, match=name):
+            QuantizationTransformPass(**given, **{name: lambda x: x})

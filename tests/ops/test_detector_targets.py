@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from refluid.core import flags
@@ -108,3 +109,25 @@ def test_fluids_cpu_goes_on_by_one_image_per_region() -> None:
     with flags.override({"FLAGS_refluid_fluid_cpu_faults": True}):
         assert _collected([0, 0, 2], [0.9, 0.8], 2) == ([0, 1], _lod(0, 1, 1))
     assert _collected([0, 0, 2], [0.9, 0.8], 2) == ([0, 1], _lod(0, 0, 2))
+
+
+@pytest.mark.parametrize("as_fluid, places", [(False, [1, 3]), (True, [1, 1])])
+def test_places_of_masks_are_among_the_regions_of_all_images(
+    as_fluid: bool, places: list[int]
+) -> None:
+    corners = [[10, 10], [50, 10], [50, 40], [10, 40], [60, 60], [90, 60], [75, 90]]
+    regions = [[20, 20, 100, 80], [20, 20, 60, 80], [10, 10, 20, 20], [60, 60, 90, 90]]
+    with flags.override({"FLAGS_refluid_fluid_cpu_faults": as_fluid}):
+        _, found, *_ = body("generate_mask_labels")(
+            torch.tensor([[100.0, 100.0, 2.0], [100.0, 100.0, 1.0]]),
+            torch.tensor([[2], [1]]),
+            torch.zeros(2, 1, dtype=torch.int32),
+            torch.tensor(corners, dtype=torch.float32),
+            torch.tensor(regions, dtype=torch.float32),
+            torch.tensor([[0], [2], [0], [1]], dtype=torch.int32),
+            num_classes=3,
+            resolution=2,
+            lod_GtSegms=(*_lod(1, 1), *_lod(1, 1), *_lod(4, 3)),
+            lod_Rois=_lod(2, 2),
+        )
+    assert found[:, 0].tolist() == places

@@ -90,6 +90,15 @@ MOVED = {
     "Filter": _floats(4, 2, 3, 3),
 }
 STEPS = {"strides": [1, 1], "paddings": [0, 0], "dilations": [1, 1]}
+PRIOR = {"Input": _floats(1, 2, 3, 3), "Image": _floats(1, 3, 9, 9)}
+LAID = {"min_sizes": [4.0], "aspect_ratios": [1.0], "variances": [0.1, 0.1, 0.2, 0.2]}
+DENSE = {
+    "fixed_sizes": [4.0],
+    "fixed_ratios": [1.0],
+    "densities": [2],
+    "variances": LAID["variances"],
+}
+ANCHORS = {"anchor_sizes": [4.0], "variances": LAID["variances"]}
 SEVERAL = [_rows(3), _rows(2)]
 CASES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], str]] = [
     ("multiclass_nms", SCORES | {"BBoxes": _floats(2, 5, 5)}, NMS, "4, 8, 16, 24 or 32"),
@@ -103,6 +112,20 @@ CASES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], str]] = [
     ),
     ("matrix_nms", SCORES | {"BBoxes": _floats(2, 5, 8)}, NMS, r"\[any, any, 4\]"),
     ("locality_aware_nms", SCORES | {"BBoxes": _floats(2, 6, 4)}, NMS, "same images and boxes"),
+    ("prior_box", PRIOR, LAID | {"max_sizes": [4.0]}, "has to be greater than that of min_sizes"),
+    ("prior_box", PRIOR, LAID | {"max_sizes": [9.0, 9.0]}, "as many max_sizes as min_sizes"),
+    ("prior_box", PRIOR, LAID | {"aspect_ratios": [2.0, 0.0]}, "'aspect_ratios' has to be each"),
+    ("prior_box", PRIOR, LAID | {"variances": [0.1, 0.2]}, "has to be 4 numbers"),
+    ("density_prior_box", PRIOR, DENSE | {"densities": [0]}, "'densities' has to be each"),
+    ("density_prior_box", PRIOR, DENSE | {"fixed_ratios": [-1.0]}, "'fixed_ratios' has to be"),
+    ("density_prior_box", PRIOR, DENSE | {"fixed_sizes": [-1.0]}, "'fixed_sizes' has to be"),
+    ("density_prior_box", PRIOR, DENSE | {"densities": [2, 1]}, "as many densities as fixed"),
+    (
+        "anchor_generator",
+        {"Input": PRIOR["Input"]},
+        ANCHORS | {"aspect_ratios": [0.0]},
+        "'aspect_ratios' has to be each",
+    ),
     ("box_coder", PRIORS, {"variance": [0.1, 0.2]}, "has to be no numbers or 4"),
     ("box_coder", PRIORS, DECODE | {"axis": 2}, "one of 0, 1"),
     ("box_coder", PRIORS | {"TargetBox": _floats(3, 5, 4)}, DECODE, "its dimension 1 has to"),
@@ -152,6 +175,12 @@ CASES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], str]] = [
     ("deformable_conv", MOVED | {"Offset": _floats(1, 18, 5, 5)}, STEPS, r"of Output, \[3, 3\]"),
     ("distribute_fpn_proposals", {"FpnRois": _rows(3)}, LEVELS, "MultiFpnRois has 1 variables"),
     ("distribute_fpn_proposals", {"FpnRois": _rows(3)}, LEVELS | {"refer_scale": 0}, "than 0"),
+    (
+        "collect_fpn_proposals",
+        {"MultiLevelRois": SEVERAL, "MultiLevelScores": [_rows(3, width=1), _rows(2, width=1)]},
+        {"post_nms_topN": -1},
+        "at least 0",
+    ),
     (
         "collect_fpn_proposals",
         {"MultiLevelRois": SEVERAL, "MultiLevelScores": [_rows(3, width=1)]},

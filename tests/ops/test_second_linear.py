@@ -39,6 +39,9 @@ LAYERS: dict[str, Layer] = {
     "unstack": lambda x: L.unstack(x, 1)[2],
     "expand": lambda x: L.expand(x, [1, 2]),
     "gather": lambda x: L.gather(x, L.assign(np.array([1, 0, 1], "int32"))),
+    "gather with sums": lambda x: L.gather(
+        x, L.assign(np.array([1, 0, 1], "int32")), overwrite=False
+    ),
     "gather_nd": lambda x: L.gather_nd(x, L.assign(np.array([[0, 3], [1, 1]], "int32"))),
     "pad": lambda x: L.pad(x, [0, 1, 2, 0]),
     "pad2d": lambda x: L.pad2d(_image(x), [1, 0, 1, 1], mode="reflect"),
@@ -92,6 +95,45 @@ def test_a_direction_pushed_forward_by_two_gradients() -> None:
     expected = np.where(x > 0, 1.0, np.exp(x)) * v
     expected[:, 0] = 0
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+PADS: dict[str, Layer] = {
+    "pad": lambda x: L.pad(x, [0, 0, 0, 0, 0, 1, 2, 0], pad_value=0.7),
+    "pad2d": lambda x: L.pad2d(x, [0, 1, 2, 0], pad_value=0.7),
+}
+
+
+@pytest.mark.parametrize("name", PADS)
+def test_what_lies_around_depends_on_no_slope(name: str) -> None:
+    """Whatever number is there: a slope that comes to it goes nowhere."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [1, 1, 2, 3], "float64")
+        flow = fluid.data("flow", [1, 1, 3, 5], "float64")
+        x.stop_gradient = flow.stop_gradient = False
+        (first,) = fluid.gradients(PADS[name](x), x, flow)
+        (second,) = fluid.gradients(L.reduce_sum(first * first), flow)
+    slopes = DRAW.uniform(0.5, 1.0, (1, 1, 3, 5))
+    (found,) = fluid.Executor().run(main, {"x": np.ones((1, 1, 2, 3)), "flow": slopes}, [second])
+    expected = np.zeros_like(slopes)
+    expected[:, :, :2, 2:] = 2.0 * slopes[:, :, :2, 2:]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_rows_that_a_gradient_left_out_are_left_out_of_its_gradient() -> None:
+    """Of a row that `gather` takes twice the last slope counts; the other one changes nothing."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x, flow = fluid.data("x", [3, 2], "float64"), fluid.data("flow", [3, 2], "float64")
+        x.stop_gradient = flow.stop_gradient = False
+        rows = L.gather(x, L.assign(np.array([1, 1, 2], "int32")))
+        (first,) = fluid.gradients(rows, x, flow)
+        (second,) = fluid.gradients(L.reduce_sum(first * first), flow)
+    slopes = DRAW.uniform(0.5, 1.0, (3, 2))
+    feed = {"x": np.ones((3, 2)), "flow": slopes}
+    once, twice = fluid.Executor().run(main, feed, [first, second])
+    np.testing.assert_array_equal(once, [[0, 0], slopes[1], slopes[2]])
+    np.testing.assert_allclose(twice, [[0, 0], 2 * slopes[1], 2 * slopes[2]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("loop", [False, True])

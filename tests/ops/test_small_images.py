@@ -66,8 +66,59 @@ def test_volumes() -> None:
     np.testing.assert_allclose(out.reshape(2), fed.sum((1, 2, 3, 4)), rtol=1e-5)
 
 
-def test_a_window_that_lacks_a_stride_is_refused() -> None:
+@pytest.mark.parametrize("window, stride", [(3, 1), (5, 3)])
+@pytest.mark.parametrize("form", ["NCHW", "NHWC"])
+def test_a_window_that_lacks_a_stride_is_refused_where_it_runs(
+    window: int, stride: int, form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program may have it, as in paddle 2.6.2: what is fetched needn't need it."""
+    shape = [2, 1, 2, 6] if form == "NCHW" else [2, 2, 6, 1]
+    with own_programs():
+        x = fluid.data(f"{form}{window}", shape)
+        small = L.conv2d(x, 3, window, stride, data_format=form)
+        wide = -(-(6 - window + 1) // stride)
+        assert tuple(small.shape) == ((2, 3, -1, wide) if form == "NCHW" else (2, -1, wide, 3))
+        before = L.scale(x, 2.0)
+        assert "filter is larger than its input" in caplog.text
+        exe, feed = fluid.Executor(), {x.name: np.ones(shape, "float32")}
+        exe.run(fluid.default_startup_program())
+        (found,) = exe.run(feed=feed, fetch_list=[before], use_prune=True)
+        np.testing.assert_array_equal(found, np.full(shape, 2.0))
+        with pytest.raises(EnforceNotMet, match=r"conv2d(.|\n)*test_small_images(.|\n)*Fix: "):
+            exe.run(feed=feed, fetch_list=[small])
+
+
+def test_channels_are_compared_though_no_window_fits() -> None:
     with own_programs(), pytest.raises(EnforceNotMet, match="conv2d"):
-        L.conv2d(fluid.data("x", [None, 1, 2, 2]), 1, 3, 1)
-    with own_programs(), pytest.raises(EnforceNotMet, match="conv2d"):
-        L.conv2d(fluid.data("x", [None, 1, 2, 2]), 1, 5, 3)
+        x = fluid.data("x", [2, 3, 2, 2])
+        block = fluid.default_main_program().global_block()
+        filters = block.create_var(name="filters", shape=[4, 2, 5, 5], dtype="float32")
+        block.append_op(
+            type="conv2d",
+            inputs={"Input": [x], "Filter": [filters]},
+            outputs={"Output": [block.create_var(name="out")]},
+        )
+
+
+def test_small_volumes_too() -> None:
+    with own_programs():
+        x = fluid.data("x", [2, 1, 2, 6, 6])
+        small = L.conv3d(x, 3, 3)
+        assert tuple(small.shape) == (2, 3, -1, 4, 4)
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        with pytest.raises(EnforceNotMet, match=r"conv3d(.|\n)*test_small_images"):
+            exe.run(feed={"x": np.ones((2, 1, 2, 6, 6), "float32")}, fetch_list=[small])
+
+
+@pytest.mark.parametrize("changed", [{"strides": [1]}, {"dilations": [1, 1, 1]}, {"groups": 3}])
+def test_other_faults_are_said_by_the_operator(changed: dict[str, Any]) -> None:
+    with own_programs(), pytest.raises(EnforceNotMet, match=r"operator conv2d(.|\n)*Input\(x\)"):
+        block = fluid.default_main_program().global_block()
+        filters = block.create_var(name="filters", shape=[4, 2, 5, 5], dtype="float32")
+        block.append_op(
+            type="conv2d",
+            inputs={"Input": [fluid.data("x", [2, 2, 4, 4])], "Filter": [filters]},
+            outputs={"Output": [block.create_var(name="out")]},
+            attrs={"strides": [1, 1], "dilations": [1, 1], "groups": 1} | changed,
+        )

@@ -216,7 +216,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     ),
     "reshape": lambda: layers.reshape(_data("x", [None, 7]), [2, 0, 3, 0]),
     "concat": lambda: layers.concat([_data("x", [None, 3]), _data("y", [None, 4])], 0),
-    "conv2d": lambda: layers.conv2d(_data("x", [None, 3, 2, 2]), 4, 5),
+    "unfold": lambda: layers.unfold(_data("x", [None, 3, 2, 2]), 5),
     "elementwise_add": lambda: layers.elementwise_add(_data("x", [None, 3]), _data("y", [None, 4])),
     "layer_norm": lambda: layers.layer_norm(_data("x", [3, None, 5])),
     "expand_by_a_tensor": lambda: layers.expand(_data("x", [3, 4]), _data("s", [3], "int32")),

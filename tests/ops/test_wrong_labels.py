@@ -55,6 +55,24 @@ def test_labels_that_are_no_class(name: str, wrong: int) -> None:
         assert "'label' holds" in str(error.value) and "Fix: labels are from 0" in str(error.value)
 
 
+@pytest.mark.parametrize("shape, axis", [((4, 3), -1), ((2, 3, 4), 1), ((2, 4, 3), -1)])
+@pytest.mark.parametrize("wrong", [3, 255, -2])
+def test_labels_that_are_no_class_in_dygraph(shape: tuple[int, ...], axis: int, wrong: int) -> None:
+    x = np.random.default_rng(3).random(shape, "float32")
+    labels = np.zeros([1 if size == 3 else size for size in shape], "int64")
+    labels.reshape(-1)[:2] = -1, wrong
+    said = (
+        r"OP\(fluid\.layers\.softmax_with_cross_entropy\) expected >= 0 and < 3, "
+        rf"but got {wrong}\. Please(.|\n)*Fix: labels are from 0"
+    )
+    with dygraph.guard():
+        chances, label = dygraph.to_variable(x), dygraph.to_variable(labels)
+        chances.stop_gradient = False
+        for _ in range(4):
+            with pytest.raises(EnforceNotMet, match=said):
+                L.softmax_with_cross_entropy(chances, label, ignore_index=-1, axis=axis)
+
+
 def _run(out: Any, **feed: Any) -> Any:
     return fluid.Executor().run(feed=feed, fetch_list=[out])
 

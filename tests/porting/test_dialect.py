@@ -44,6 +44,13 @@ def _names(source: str) -> list[str]:
         ("from six.moves import xrange\nxrange(3)\n", []),
         ("from six.moves import range\nxrange(3)\n", ["xrange"]),
         ("def read(d):\n    return d.iteritems()\n", [".iteritems"]),
+        ("x.encode('utf-8') + '\\n'\n", ["encode() + text"]),
+        ("'<' + x.encode('gbk')\n", ["encode() + text"]),
+        ("def to(x, code='utf-8'):\n    return x.encode(code) + '!'\n", ["encode() + text"]),
+        ("def to(x, code='some'):\n    return x.encode(code) + '!'\n", []),
+        ("x.encode('utf-8') + b'\\n' + y.encode('utf-8')\n", []),
+        ("'a' + tokens.encode(x, 'utf-8') + tokens.encode('a b') + words.encode()\n", []),
+        ("import six\nif six.PY2:\n    x.encode('utf-8') + '\\n'\n", []),
     ],
 )
 def test_a_file_that_asks_which_python_is_of_python_2_where_nothing_asks(

@@ -88,3 +88,15 @@ def test_what_methods_give_is_bytes_and_text_again() -> None:
         CAFE[13]
     for again in (copy.deepcopy(CAFE), pickle.loads(pickle.dumps(CAFE))):
         assert again == CAFE and again.encoding == "utf-8"
+
+
+def test_a_script_that_adds_text_to_what_it_encoded_is_of_python_2(tmp_path: Path) -> None:
+    (tmp_path / "save.py").write_text(
+        "def save(path, rows, code='utf-8'):\n"
+        "    with open(path, 'w') as out:\n"
+        "        [out.write(row.encode(code) + '\\n') for row in rows]\n"
+        "save('rows', ['caf\u00e9', 'tea'])\n",
+        encoding="utf-8",
+    )
+    ran = refluid("run", "save.py", folder=tmp_path)
+    assert (tmp_path / "rows").read_text(encoding="utf-8") == "caf\u00e9\ntea\n", ran.stderr

@@ -39,15 +39,20 @@ def gradient_through(op: Operator, type: str, **attrs: object) -> list[GradOp]:
     return [GradOp(type, {"X": [out + GRAD]}, {"Out": [source + GRAD]}, attrs)]
 
 
-def made_of_flows(source: str, result: str, again: str) -> Callable[[Operator], list[GradOp]]:
-    """T_grad(Out@GRAD) -> X@GRAD: its gradient is T of the gradient of X@GRAD."""
+def made_of_flows(
+    source: str, result: str, again: str, **changed: object
+) -> Callable[[Operator], list[GradOp]]:
+    """T_grad(Out@GRAD) -> X@GRAD: its gradient is T of the gradient of X@GRAD.
+
+    changed: attributes that T has other values of there.
+    """
 
     def make(op: Operator) -> list[GradOp]:
         taken = {source, result, result + GRAD}
         inputs = {slot: op.input(slot) for slot in op.inputs if slot not in taken}
         inputs[source] = [name + GRAD for name in op.output(source + GRAD)]
         outputs = {result: [name + GRAD for name in op.input(result + GRAD)]}
-        return [GradOp(again, inputs, outputs)]
+        return [GradOp(again, inputs, outputs, dict(op.attrs) | changed if changed else None)]
 
     return make
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from refluid.core.advice import fix_line
@@ -23,8 +24,13 @@ Specs = list[tuple[InputSpec, ...] | None]
 Infer = Callable[["OperatorDef", Operator], None]
 
 
-def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
-    """Sets the outputs' shapes and types by the body of the operator."""
+def infer_by_probing(
+    definition: OperatorDef, op: Operator, taken: Mapping[str, Sequence[int]] = MappingProxyType({})
+) -> None:
+    """Sets the outputs' shapes and types by the body of the operator.
+
+    taken: variables that are taken to have another shape than they declare.
+    """
     if all(slot.name in definition.mutates for slot in definition.outputs):
         infer_in_place(definition, op)
         return
@@ -33,7 +39,7 @@ def infer_by_probing(definition: OperatorDef, op: Operator) -> None:
         variables = [op.block.var_recursive(name) for name in op.input(slot.name)]
         if any(not var.has_description() for var in variables):
             return
-        specs = tuple((var.shape, var.dtype) for var in variables)
+        specs = tuple((tuple(taken.get(v.name, v.shape)), v.dtype) for v in variables)
         inputs.append(specs if specs or not slot.optional else None)
     attrs = tuple(
         (keyword, _frozen(op.attrs[name]))

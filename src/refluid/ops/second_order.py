@@ -33,8 +33,7 @@ from refluid.ops.nn.convolution import conv2d
 from refluid.ops.nn.volumes import conv3d
 from refluid.ops.norm.layernorm import instance_norm
 from refluid.ops.signature import Body
-from refluid.ops.tensor import padding, shaping, slicing  # noqa: F401  (likewise)
-from refluid.ops.tensor.joining import concat
+from refluid.ops.tensor import joining, padding, shaping, slicing  # noqa: F401  (likewise)
 
 Grad = Tensor | None
 
@@ -266,13 +265,6 @@ for _name, _beyond in (("elementwise_max", torch.gt), ("elementwise_min", torch.
     second_order(_name, "X Y DOut DDX? DDY?", "DDOut?")(_chosen(_beyond))
 
 
-@second_order("concat", "X* AxisTensor? DDX*", "DDOut?")
-def concat_grad_grad(X: list[Tensor], AxisTensor: Grad, DDX: list[Grad], *, axis: int = 0) -> Any:
-    """All DDX one after the other; zeros for inputs that have no gradient."""
-    flows = [torch.zeros_like(x) if dd is None else dd for x, dd in zip(X, DDX, strict=True)]
-    return concat(flows, AxisTensor, axis=axis)
-
-
 @second_order("stack", "DDX*", "DDY?")
 def stack_grad_grad(DDX: list[Grad], *, axis: int = 0) -> Tensor:
     """All DDX along a new dimension; zeros for inputs that have no gradient."""
@@ -280,10 +272,21 @@ def stack_grad_grad(DDX: list[Grad], *, axis: int = 0) -> Tensor:
     return torch.stack([torch.zeros_like(like) if dd is None else dd for dd in DDX], axis)
 
 
+@second_order("gather", "Index DDX", "DDOut?")
+def gather_grad_grad(Index: Tensor, DDX: Tensor, *, overwrite: bool = True) -> Tensor:
+    """The rows of DDX that Index names; zeros for those that `overwrite` left out of the first."""
+    rows = Index.reshape(-1)
+    out = DDX.index_select(0, rows)
+    if not overwrite:
+        return out
+    numbers = torch.arange(rows.numel(), device=rows.device)
+    last = numbers.new_zeros(DDX.shape[0]).index_copy_(0, rows.long(), numbers)
+    return out.mul_((last[rows] == numbers).reshape(-1, *(1,) * (out.dim() - 1)))
+
+
 # Linear operators: from which input to which output, and what their gradient's gradient is of.
-_ALIKE = "crop_tensor expand gather gather_nd mean pad pad2d reduce_mean reduce_sum"
-_LINEAR = {name: ("X", "Out", name) for name in _ALIKE.split()}
-_LINEAR["unstack"] = ("X", "Y", "unstack")
+_ALIKE = "crop_tensor expand gather_nd mean reduce_mean reduce_sum"
+_LINEAR = {name: ("X", "Out", name) for name in _ALIKE.split()} | {"unstack": ("X", "Y", "unstack")}
 _LINEAR |= {name: ("Input", "Out", name) for name in ("slice", "strided_slice")}
 _LINEAR |= {
     f"{name}2": ("X", "Out", name) for name in ("flatten", "squeeze", "transpose", "unsqueeze")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import re
 from collections import Counter
 
@@ -57,12 +58,13 @@ def python2_names(tree: ast.Module, source: str, bound: set[str]) -> list[str]:
     asks = asks_which_python(source)
     if asks and _may_bind_all(tree):
         return []
+    encodings = _encodings(tree) if ".encode(" in source else set()
     lines = source.splitlines() if asks else []
     found: dict[str, None] = {}
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        for name in _names(node, bound):
+        for name in [*_names(node, bound), *_joined(node, encodings)]:
             if not asks or name in _RUN or node in tree.body:
                 found[name] = None
         if not (isinstance(node, ast.Try) or (asks and _chooses(node, lines))):
@@ -95,9 +97,48 @@ def _names(node: ast.AST, bound: set[str]) -> list[str]:
     return []
 
 
+def _is_encoding(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(codecs.lookup(value))
+    except LookupError:
+        return False
+
+
+def _encodings(tree: ast.Module) -> set[str]:
+    """Parameters whose default is the name of an encoding."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.args.defaults:
+            given = zip(reversed(node.args.args), reversed(node.args.defaults), strict=False)
+            found |= {
+                one.arg for one, value in given if _is_encoding(getattr(value, "value", None))
+            }
+    return found
+
+
+def _joined(node: ast.AST, encodings: set[str]) -> list[str]:
+    """`x.encode("utf-8") + "text"`: bytes and text, which Python 3 never adds."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)):
+        return []
+    sides = [node.left, node.right]
+    texts = [one for one in sides if isinstance(getattr(one, "value", None), str)]
+    coded = [one for one in sides if _is_encoded(one, encodings)]
+    return ["encode() + text"] if texts and coded else []
+
+
+def _is_encoded(node: ast.expr, encodings: set[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="encode"), args=[ast.Constant(value=name)]):
+            return _is_encoding(name)
+        case ast.Call(func=ast.Attribute(attr="encode"), args=[ast.Name(id=name)]):
+            return name in encodings
+    return False
+
+
 # What made lists in Python 2, and gives what can be walked over once, or viewed.
 _LISTED, _VIEWED = frozenset({"map", "filter", "zip"}), frozenset({"keys", "values", "items"})
 MAY_NEED_LISTS = re.compile(r"\b(map|filter|zip)\(|\.(keys|values|items)\(\)\[")
+MAY_JOIN_CODED = re.compile(r"\.encode\(.*\+|\+.*\.encode\(")
 _Scope = ast.Module | ast.FunctionDef
 
 

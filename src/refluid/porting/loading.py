@@ -20,6 +20,7 @@ from typing import Any
 from refluid.core.own_frames import is_library
 from refluid.porting import absent
 from refluid.porting.dialect import (
+    MAY_JOIN_CODED,
     MAY_NEED_LISTS,
     asks_which_python,
     divides_as_python3,
@@ -30,6 +31,7 @@ from refluid.porting.dialect import (
 from refluid.porting.rewriting import bound_names, may_need, rewrite
 
 _LOGGER = logging.getLogger("refluid")
+_MAY_BE_OLD = MAY_NEED_LISTS, MAY_JOIN_CODED
 # Installed packages that scripts of Fluid's time build on, whose releases that these use are older
 # than what NumPy removed: old as the scripts themselves.
 OLD_LIBRARIES = frozenset(
@@ -51,7 +53,7 @@ def compile_old(data: bytes, file: str, package: str = "") -> CodeType | None:
         tree = _python2(source, file, error, package)
         changed = True
     else:
-        wants = may_need(source) or MAY_NEED_LISTS.search(source) is not None
+        wants = may_need(source) or any(one.search(source) for one in _MAY_BE_OLD)
         changed = wants and _rewritten(tree, source, file)
     if package and _finds_beside(tree, file):
         changed = True

@@ -175,3 +175,19 @@ def test_buffers_and_trees() -> None:
         assert strange == ["no"]
         with pytest.raises(KeyError, match="already exists"):
             net.register_buffer("inner", to_tensor([1.0]))
+
+
+def test_is_test_of_batch_norm_counts_in_programs_alone() -> None:
+    """As recorded of paddle 2.6.2: `eval()` says so where operators run at once."""
+    x = np.random.RandomState(3).rand(6, 4).astype("float32")
+    with mode.eager(CPUPlace()):
+        layer = nn.BatchNorm(4, is_test=True)
+        given = to_tensor(x, stop_gradient=False)
+        out = layer(given)
+        np.testing.assert_allclose(out.numpy().mean(0), np.zeros(4), atol=1e-5)
+        (out * out).sum().backward()
+        assert given.grad.shape == [6, 4]
+        layer.eval()
+        mean, variance = layer._mean.numpy(), layer._variance.numpy()
+        expected = (x - mean) / np.sqrt(variance + 1e-5)
+        np.testing.assert_allclose(layer(given).numpy(), expected, rtol=1e-4)

@@ -89,12 +89,10 @@ def enabled() -> bool:
 
 
 def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = None) -> Any:
-    """A variable that holds an array or a LoDTensor's; a variable as it is. No gradient reaches it.
+    """A variable that holds an array, or a LoDTensor's with its LoD. No gradient reaches it.
 
-    Complex numbers become a `ComplexVariable`.
-
-    name: its name, one of its own unless given. zero_copy: it shares the array's memory where it
-    can, as by default on a CPU. Raises TypeError for other values.
+    A variable stays as it is, complex numbers become a `ComplexVariable`. name: one of its own by
+    default. zero_copy: shares the array's memory where it can, as on a CPU. Else a TypeError.
     """
     now = _current("to_variable")
     if isinstance(value, _VARIABLES):
@@ -106,7 +104,9 @@ def to_variable(value: Any, name: str | None = None, zero_copy: bool | None = No
             made.name = name
         return made
     if isinstance(value, LoDTensor):
-        return VarBase(value.tensor.detach(), name, stop_gradient=True)
+        given = VarBase(value.tensor.detach(), name, stop_gradient=True)
+        given.lod = value.lod()
+        return given
     if not isinstance(value, np.ndarray):
         raise TypeError(
             "The type of 'value' in fluid.dygraph.to_variable must be numpy.ndarray or Variable, "

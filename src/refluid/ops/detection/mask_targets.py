@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
@@ -70,6 +71,13 @@ def _chosen(labels: Tensor, image: Tensor, images: int) -> Tensor:
     return (front | (spare & (rank - before[image] == 1))).nonzero()[:, 0]
 
 
+def _places(chosen: Tensor, owner: Tensor, images: Offsets) -> Tensor:
+    """The places (P, 1) of RoIs among those of all images; with the flag, among their image's."""
+    if flags.value("refluid_fluid_cpu_faults"):
+        chosen = chosen - images.tensor(chosen.device)[owner]
+    return chosen.int()[:, None]
+
+
 def _require_images(images: int, **lods: Offsets) -> None:
     for name, lod in lods.items():
         if len(lod) != images:
@@ -104,7 +112,8 @@ def generate_mask_labels(
 
     GtSegms (V, 2) are corners of polygons, with the levels image, object, polygon. MaskInt32
     (P, num_classes * resolution ** 2) holds 0 and 1 at the place of the class, -1 elsewhere. An
-    image without foreground gives its first background RoI, with -1 everywhere.
+    image without foreground gives its first background RoI, with -1 everywhere. With
+    FLAGS_refluid_fluid_cpu_faults places are counted in each image, as paddle 2.6.2 counts them.
     """
     if len(lod_GtSegms) != 3 or not lod_Rois:
         raise EnforceNotMet(
@@ -135,4 +144,4 @@ def generate_mask_labels(
         masks[front, labels[chosen][front]] = drawn.reshape(-1, area).int()
     lod = (Offsets.of_lengths(torch.bincount(owner, minlength=len(lod_Rois[-1])).tolist()),)
     flat = masks.reshape(len(chosen), num_classes * area)
-    return rois * ImInfo[owner, 2:], chosen.int()[:, None], flat, lod, lod, lod
+    return rois * ImInfo[owner, 2:], _places(chosen, owner, lod_Rois[-1]), flat, lod, lod, lod

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
-from refluid.ir.checks import above, each, not_empty
+from refluid.ir.checks import Check, above, each, not_empty
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Images, Variances
 from refluid.ops.detection.cells import numbers
@@ -19,6 +19,7 @@ from refluid.ops.registry import OperatorDef, operator
 
 _SAME = 1e-6
 Sizes = list[tuple[float, float]]
+Ratios = Annotated[Sequence[float], each(above(0.0))]
 
 
 def _cells(Input: Tensor, steps: tuple[float, float], shift: tuple[float, float]) -> Tensor:
@@ -63,6 +64,11 @@ def _prior_sizes(
             f"there have to be as many max_sizes as min_sizes, but they are {list(max_sizes)} and "
             f"{list(min_sizes)}"
         )
+    if any(high <= low for low, high in zip(min_sizes, max_sizes, strict=False)):
+        raise EnforceNotMet(
+            f"each of max_sizes {list(max_sizes)} has to be greater than that of min_sizes "
+            f"{list(min_sizes)} in its place: a square between the two is laid too"
+        )
     sizes: Sizes = []
     for position, size in enumerate(min_sizes):
         own = [(size * math.sqrt(ratio), size / math.sqrt(ratio)) for ratio in ratios]
@@ -86,8 +92,8 @@ def prior_box(
     *,
     min_sizes: Sequence[float],
     max_sizes: Sequence[float] = (),
-    aspect_ratios: Sequence[float],
-    variances: Sequence[float],
+    aspect_ratios: Ratios,
+    variances: Annotated[Sequence[float], Check("4 numbers", lambda values: len(values) == 4)],
     flip: bool = True,
     clip: bool = True,
     step_w: float = 0.0,
@@ -130,15 +136,20 @@ def density_prior_box(
     step_w: float = 0.0,
     step_h: float = 0.0,
     offset: float = 0.5,
-    fixed_sizes: Sequence[float] = (),
-    fixed_ratios: Sequence[float] = (),
-    densities: Sequence[int] = (),
+    fixed_sizes: Annotated[Sequence[float], each(above(0.0))] = (),
+    fixed_ratios: Ratios = (),
+    densities: Annotated[Sequence[int], each(above(0))] = (),
 ) -> tuple[Tensor, Tensor]:
     """Boxes (H, W, priors, 4) in parts of the image; as rows (all, 4) if `flatten_to_2d`.
 
     A size of density d is laid d * d times over each cell, once per ratio. Boxes end at the
     image's borders.
     """
+    if len(densities) != len(fixed_sizes):
+        raise EnforceNotMet(
+            f"there have to be as many densities as fixed_sizes, but they are {list(densities)} "
+            f"and {list(fixed_sizes)}"
+        )
     steps = _steps(Input, Image, step_w, step_h)
     average = int((steps[0] + steps[1]) * 0.5)
     sizes: Sizes = []
@@ -168,7 +179,7 @@ def anchor_generator(
     Input: Images,
     *,
     anchor_sizes: Annotated[Sequence[float], not_empty, each(above(0.0))],
-    aspect_ratios: Sequence[float],
+    aspect_ratios: Ratios,
     variances: Variances,
     stride: Annotated[Sequence[float], each(above(0.0), 2)] = (16.0, 16.0),
     offset: float = 0.5,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
+from refluid.ir.checks import at_least
 from refluid.ir.operator import Operator
 from refluid.ops.bounded import Boxes, Positive
 from refluid.ops.detection.shapes import ROWS, infer_by
@@ -116,7 +117,7 @@ def collect_fpn_proposals(
     MultiLevelRois: list[Tensor],
     MultiLevelScores: list[Tensor],
     *,
-    post_nms_topN: int,
+    post_nms_topN: Annotated[int, at_least(0)],
     lods_MultiLevelRois: list[Levels],
 ) -> tuple[Tensor, Levels]:
     """The `post_nms_topN` best RoIs of all levels and images, by image and falling score.

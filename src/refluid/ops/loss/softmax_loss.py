@@ -168,8 +168,19 @@ def softmax_loss(
     last = axis in (-1, Logits.dim() - 1)
     logits = Logits if last else Logits.movedim(axis, -1)
     rows = logits if logits.dim() == 2 else logits.reshape(-1, logits.shape[-1])
-    found = cross_entropy(rows, Label.reshape(-1), ignore_index=ignore_index, reduction="none")
+    labels = Label.reshape(-1)
+    try:
+        found = cross_entropy(rows, labels, ignore_index=ignore_index, reduction="none")
+    except IndexError as error:
+        raise _no_class(rows, labels, ignore_index) from error
     return found.view(Label.shape)
+
+
+def _no_class(rows: Tensor, labels: Tensor, ignore_index: int) -> IndexError:
+    """Which label is no class: torch says it without how many there are."""
+    classes = rows.shape[-1]
+    wrong = labels[((labels < 0) | (labels >= classes)) & (labels != ignore_index)]
+    return IndexError(f"index {int(wrong[0])} is out of bounds for dimension 1 with size {classes}")
 
 
 @of_ranks("softmax_loss")
@@ -183,8 +194,11 @@ def _of_rows(
         shape = label.shape
         if shape != (len(logits), 1):
             require_labels(logits, label, axis)
-        return cross_entropy(
-            logits, label.reshape(-1), ignore_index=ignore_index, reduction="none"
-        ).view(shape)
+        labels = label.reshape(-1)
+        try:
+            found = cross_entropy(logits, labels, ignore_index=ignore_index, reduction="none")
+        except IndexError as error:
+            raise _no_class(logits, labels, ignore_index) from error
+        return found.view(shape)
 
     return losses

@@ -181,6 +181,7 @@ def _define(name: str, forward: Callable[..., Tensor], extra: dict[str, object])
         by_autograd="always",
         extra=extra,
         gradient_lod="none",
+        infer=padding.infer_convolved,
     )(forward)
     gradient(name)(conv2d_grad)
 

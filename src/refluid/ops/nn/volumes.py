@@ -39,6 +39,7 @@ def _as_given(value: Tensor, data_format: str) -> Tensor:
     amp="fast",
     extra=VOLUME,
     differentiable="Input Filter",
+    infer=padding.infer_convolved,
 )
 def conv3d(
     Input: Volumes,

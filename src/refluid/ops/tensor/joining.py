@@ -12,6 +12,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.checks import not_empty
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
+from refluid.ops.gradient_slots import second_order
 from refluid.ops.infer import infer_by_probing, share_lod_level
 from refluid.ops.lod_rules import joins_rows, keeps_rows
 from refluid.ops.reading import integer, integers, is_unknown, unknown
@@ -286,3 +287,13 @@ def flip(X: Tensor, *, dims: Sequence[int]) -> Tensor:
 def roll(X: Tensor, *, shifts: Longs = (), dims: Longs = ()) -> Tensor:
     """X moved on by `shifts` along `dims`, what falls off comes in again; no dims: X flat."""
     return X.roll(tuple(shifts), tuple(dims))
+
+
+@second_order("concat", "X* AxisTensor? DDX*", "DDOut?")
+def concat_grad_grad(
+    X: list[Tensor], AxisTensor: Tensor | None, DDX: list[Tensor | None], *, axis: int = 0
+) -> Tensor:
+    """All DDX one after the other; zeros for inputs that have no gradient."""
+    flows = [torch.zeros_like(x) if dd is None else dd for x, dd in zip(X, DDX, strict=True)]
+    joined: Tensor = concat(flows, AxisTensor, axis=axis)
+    return joined

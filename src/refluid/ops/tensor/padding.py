@@ -9,6 +9,8 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.bounded import Images
+from refluid.ops.drafts import say
+from refluid.ops.gradient_slots import made_of_flows
 from refluid.ops.lod_rules import keeps_rows
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
@@ -58,6 +60,10 @@ def pad2d(
     value = pad_value if mode == "constant" else None
     out = F.pad(x, (left, right, top, bottom), _MODES[mode], value)
     return out.permute(0, 2, 3, 1) if data_format == "NHWC" else out
+
+
+for _name in ("pad", "pad2d"):  # what lies around depends on nothing
+    say(f"{_name}_grad", maker=made_of_flows("X", "Out", _name, pad_value=0.0))
 
 
 @operator("pad_constant_like", outputs="Out", uses="Y", differentiable="Y")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from refluid.build import backend, op
+from refluid.build import at_once, backend, op
 from refluid.core.notices import tell_once
 from refluid.eager import KeptAttributes
 from refluid.fluid.dygraph.layers import Layer
@@ -108,11 +108,11 @@ class Dropout(Layer):
         self._implementation = dropout_implementation
 
     def forward(self, input: Variable) -> Any:
-        """The rest of `input`."""
+        """The rest of `input`. is_test counts in programs alone, as Fluid documents."""
         return drop(
             input,
             self._p,
-            is_test=self._is_test or not self.training,
+            is_test=not self.training or (self._is_test and not at_once()),
             seed=self._seed,
             dropout_implementation=self._implementation,
         )

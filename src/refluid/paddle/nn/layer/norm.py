@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from refluid.build import op
+from refluid.build import at_once, op
 from refluid.ir.variable import Variable
 from refluid.paddle.framework.attributes import ParamAttr
 from refluid.paddle.nn.functional import norm
@@ -142,7 +142,8 @@ class BatchNorm(Layer):
     def forward(self, input: Variable) -> Variable:
         """The normalised input."""
         momentum, epsilon, data_format, use_global = self._settings
-        trains = self._learns or (self.training and not self._is_test)
+        tested = not self.training or (self._is_test and not at_once())
+        trains = self._learns or not tested
         parameters = (self._mean, self._variance, self.weight, self.bias)
         out = norm.batch_norm(
             input, *parameters, trains, momentum, epsilon, data_format, use_global

@@ -63,7 +63,8 @@ class QuantizationTransformPass:
 
     Gradients reach x and w as if nothing stood between. Operators whose inputs hold no parameter
     are left alone, and those made in a `name_scope` that contains one of `skip_pattern`.
-    Raises ValueError for other kinds of quantisation.
+    optimizer_func and executor belong to functions of one's own and have no effect without these.
+    Raises ValueError for other kinds of quantisation, NotImplementedError for such functions.
     """
 
     _supported_quantizable_op_type: ClassVar[list[str]] = list(SLOTS)
@@ -92,8 +93,6 @@ class QuantizationTransformPass:
             act_quantize_func=act_quantize_func,
             weight_preprocess_func=weight_preprocess_func,
             act_preprocess_func=act_preprocess_func,
-            optimizer_func=optimizer_func,
-            executor=executor,
         )
         one_of("activation_quantize_type", activation_quantize_type, _ACTIVATIONS)
         one_of("weight_quantize_type", weight_quantize_type, _WEIGHTS)
