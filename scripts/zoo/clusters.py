@@ -41,7 +41,7 @@ CLUSTERS = [
     ClusterRecipe(
         f"{_REC}/ctr/dnn",
         "train.py --is_cloud 1 --save_model 1 --cpu_num 1 --batch_size 2 --epochs 2 "
-        "--sparse_feature_dim 1001 --learning_rate 0.001",
+        "--learning_rate 0.001",
         make.criteo,
         branches=("1.7",),
         printed=r"(?m)auc[ ]*\n(?:.*\n){1,8}?\s+data: \[([\d.e+-]+)\]",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.fluid import dygraph
+from refluid.fluid import dygraph, unique_name
 
 SCHEDULES = {
     "exponential": (
@@ -97,3 +99,53 @@ def test_a_call_gives_a_variable(name: str) -> None:
             rate = schedule()
             assert rate.shape == [1]
             assert rate.numpy().dtype == np.float32
+
+
+def _warming(steps: int, path: Path | None = None, until: Path | None = None) -> list[float]:
+    """The rates of some steps. path: what was saved is loaded first. until: what is saved then."""
+    layer = dygraph.Linear(2, 1)
+    falling = dygraph.PolynomialDecay(0.5, 20, 0.0, begin=0)
+    schedule = dygraph.LinearLrWarmup(falling, 3, 0.0, 0.5, begin=0)
+    optimizer = fluid.optimizer.Adam(schedule, parameter_list=layer.parameters())
+    if path is not None:
+        optimizer.set_dict(dygraph.load_dygraph(str(path))[1])
+    rates = []
+    for _ in range(steps):
+        loss = fluid.layers.reduce_sum(layer(dygraph.to_variable(np.ones((1, 2), "float32"))))
+        loss.backward()
+        optimizer.minimize(loss)
+        layer.clear_gradients()
+        rates.append(optimizer.current_step_lr())
+    if until is not None:
+        dygraph.save_dygraph(optimizer.state_dict(), str(until))
+    return rates
+
+
+@pytest.mark.parametrize("before", [2, 7])
+def test_a_warmup_goes_on_with_the_schedule_that_follows(before: int, tmp_path: Path) -> None:
+    """After as many steps in another process, while it warms up and when it has."""
+    with dygraph.guard():
+        alone = _warming(12)
+        with unique_name.guard():
+            first = _warming(before, until=tmp_path / "model")
+        with unique_name.guard():
+            second = _warming(12 - before, tmp_path / "model")
+    assert first + second == alone
+    assert len(set(alone)) == 12
+
+
+def test_a_warmup_without_the_state_of_what_follows_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As a state has it that an earlier release wrote."""
+    with dygraph.guard():
+        falling = dygraph.PolynomialDecay(0.5, 20, 0.0)
+        schedule = dygraph.LinearLrWarmup(falling, 3, 0.0, 0.5)
+        schedule.set_dict({"step_num": 7})
+        assert (schedule.step_num, falling.step_num) == (7, 0)
+        assert "nothing of the PolynomialDecay that follows it" in caplog.text
+        caplog.clear()
+        plain = dygraph.LinearLrWarmup(0.1, 3, 0.0, 0.5)
+        plain.set_dict({"step_num": 7})
+        assert plain.state_dict() == {"step_num": 7}
+        assert not caplog.text

@@ -116,16 +116,55 @@ def test_a_branch_that_is_not_taken_moves_no_row() -> None:
     assert moved.tolist() == [8, 9]
 
 
+def _repeated(ids: Any, rounds: Any) -> Any:
+    """What a table gives for ids, added up so many times, and 1."""
+
+    def body(place: Any, total: Any) -> list[Any]:
+        return [place + 1, total + L.reduce_sum(_looked_up(ids, True))]
+
+    start = [L.fill_constant([1], "int64", 0), L.fill_constant([1], "float32", 1.0)]
+    start[1].stop_gradient = False
+    return L.while_loop(lambda place, _: L.less_than(place, rounds), body, start)[1]
+
+
+def test_a_loop_without_rounds_moves_no_row() -> None:
+    """As a branch that is not taken: moments of rows that came before stay, too."""
+    with own_programs():
+        ids, rounds = fluid.data("ids", [None, 1], "int64"), fluid.data("rounds", [1], "int64")
+        total = L.square(_repeated(ids, rounds))
+        fluid.optimizer.Adam(0.1, lazy_mode=True).minimize(total)
+        executor, scope, moved, kinds = fluid.Executor(), fluid.Scope(), [], []
+        executor.run(fluid.default_startup_program(), scope=scope)
+        for count in (2, 0, 1, 0, 0, 3):  # a step is recorded from its second time on
+            before = np.array(scope.find_var("table").get_tensor())
+            feed = {"ids": np.array([[1], [4], [4]]), "rounds": np.array([count])}
+            grad = executor.run(
+                feed=feed, fetch_list=["table@GRAD"], scope=scope, return_numpy=False
+            )[0]
+            kinds.append((grad.height(), sorted(grad.rows())))
+            after = np.array(scope.find_var("table").get_tensor())
+            moved.append(np.abs(after - before).max(1).nonzero()[0].tolist())
+    assert moved == [[1, 4], [], [1, 4], [], [], [1, 4]]
+    assert kinds == [(WORDS, sorted([1, 4, 4] * count)) for count in (2, 0, 1, 0, 0, 3)]
+
+
+def test_no_time_steps_are_an_error_in_words() -> None:
+    with own_programs():
+        steps = fluid.data("steps", [None, 2, WIDTH], "float32")
+        rnn, start = L.StaticRNN(), L.fill_constant([2, WIDTH], "float32", 0.0)
+        with rnn.step():
+            word, memory = rnn.step_input(steps), rnn.memory(init=start)
+            rnn.update_memory(memory, word)
+            rnn.step_output(memory + word)
+        out, executor = rnn(), fluid.Executor()
+        with pytest.raises(fluid.core.EnforceNotMet, match="no time steps"):
+            executor.run(feed={"steps": np.zeros((0, 2, WIDTH), "float32")}, fetch_list=[out])
+
+
 def test_a_loop_without_rounds_has_a_gradient_that_can_be_clipped() -> None:
     with own_programs():
         ids, rounds = fluid.data("ids", [None, 1], "int64"), fluid.data("rounds", [1], "int64")
-
-        def body(place: Any, total: Any) -> list[Any]:
-            return [place + 1, total + L.reduce_sum(_looked_up(ids, True))]
-
-        start = [L.fill_constant([1], "int64", 0), L.fill_constant([1], "float32", 1.0)]
-        start[1].stop_gradient = False
-        total = L.while_loop(lambda place, _: L.less_than(place, rounds), body, start)[1]
+        total = _repeated(ids, rounds)
         clip = fluid.clip.GradientClipByGlobalNorm(0.1)
         fluid.optimizer.SGD(0.1, grad_clip=clip).minimize(L.square(total))
         executor, scope, moved = fluid.Executor(), fluid.Scope(), []

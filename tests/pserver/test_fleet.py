@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from pathlib import Path
@@ -70,8 +71,8 @@ def test_a_fleet_learns_and_saves(
     assert (tmp_path / "tables" / "server-1" / "data.mdb").is_file() == bool(on_disk)
 
 
-def kill_a_server(log: Path) -> None:
-    """Kills the job's second server, once its log of messages has grown."""
+def kill_a_server(log: Path, how: int) -> None:
+    """Sends the job's second server a signal, once its log of messages has grown."""
     until = time.monotonic() + 120
     while time.monotonic() < until and not (log.is_file() and log.stat().st_size > 100_000):
         time.sleep(0.02)
@@ -79,28 +80,34 @@ def kill_a_server(log: Path) -> None:
         found = process.environ()
         last = found.get("PADDLE_PSERVERS_IP_PORT_LIST", "").rpartition(",")[2]
         if found.get("TRAINING_ROLE") == "PSERVER" and found["PADDLE_CURRENT_ENDPOINT"] == last:
-            process.kill()
+            process.send_signal(how)
             return
     raise AssertionError("the server isn't there")
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_job_goes_on_when_a_server_is_killed(
-    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    mode: str,
+    how: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_files(str(tmp_path), 4, 2000)
     monkeypatch.setenv("REFLUID_SERVER_CHECKPOINTS", str(tmp_path / "kept"))
     monkeypatch.setenv("REFLUID_SERVER_LOG", "1")
     killing = threading.Thread(
-        target=kill_a_server, args=(tmp_path / "kept" / "server-1" / "log-0",)
+        target=kill_a_server, args=(tmp_path / "kept" / "server-1" / "log-0", how)
     )
     killing.start()
     arguments = [str(SCRIPT), mode, str(tmp_path)]
     status = run_with_servers(job(2, 2), arguments, tmp_path / "log", max_restarts=1)
     killing.join()
     assert status == 0
-    assert "serverlog.1: a server ended (-9) and is started again" in capsys.readouterr().out
+    code = -how if how == signal.SIGKILL else 128 + how
+    assert f"serverlog.1: a server ended ({code}) and is started again" in capsys.readouterr().out
     assert {"done-0", "done-1", "saved"} <= {one.name for one in tmp_path.iterdir()}
 
 

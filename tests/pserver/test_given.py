@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import refluid.fluid as fluid
+from refluid.core.errors import EnforceNotMet
+from refluid.fluid.contrib.mixed_precision import decorate
 from tests.pserver.test_optimizers import OPTIMIZERS, network
 
 HERE = "127.0.0.1:6174"
@@ -57,6 +59,43 @@ def test_no_trainer_has_such_a_number(number: int) -> None:
     made.get_pserver_program(HERE)
     with pytest.raises(ValueError, match="of 2 trainers each has one from 0 to 1"):
         made.get_trainer_program()
+
+
+def test_a_distributed_table_has_rows_for_a_gradient() -> None:
+    """Else servers refused the first push, at an operator that nobody wrote. GEO pushes none."""
+    for geo in (False, True):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup):
+            ids = fluid.data("ids", [None, 1], "int64")
+            rows = fluid.layers.embedding(ids, [9, 2], is_distributed=True)
+            fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(rows))
+        config = fluid.DistributeTranspilerConfig()
+        config.geo_sgd_mode = geo
+        made = fluid.DistributeTranspiler(config)
+        if geo:
+            made.transpile(0, program=main, startup_program=startup)
+            continue
+        with pytest.raises(EnforceNotMet, match="without is_sparse=True") as caught:
+            made.transpile(0, program=main, startup_program=startup)
+        assert "rows = fluid.layers.embedding(" in str(caught.value)
+
+
+BRANCHES: dict[str, Callable[[Any], Any]] = {
+    "merged gradients": lambda inner: fluid.optimizer.GradientMergeOptimizer(inner, k_steps=2),
+    "dynamic scaling": lambda inner: decorate(inner, use_dynamic_loss_scaling=True),
+}
+
+
+@pytest.mark.parametrize("case", BRANCHES)
+def test_updates_in_a_branch_are_refused(case: str) -> None:
+    """Servers had nothing to keep, and each trainer trained for itself."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.data("x", [None, 3], "float32")
+        loss = fluid.layers.mean(fluid.layers.fc(x, 1, param_attr="w"))
+        BRANCHES[case](fluid.optimizer.SGD(0.1)).minimize(loss)
+    with pytest.raises(EnforceNotMet, match=r"is updated in a branch \(by operator sgd\)"):
+        fluid.DistributeTranspiler().transpile(0, program=main, startup_program=startup)
 
 
 def test_blanks_between_addresses() -> None:

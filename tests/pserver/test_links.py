@@ -16,9 +16,10 @@ import pytest
 import torch
 
 import refluid.fluid as fluid
+from refluid.comm.servers import LOOKED_UP
 from refluid.core import flags
 from refluid.pserver.connecting import Connection
-from refluid.pserver.geo import IDS, DeltaLink
+from refluid.pserver.geo import DeltaLink
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.sending import Merging, SendingLink
 from refluid.pserver.table_client import TableClient
@@ -57,7 +58,7 @@ class GeoTrainer:
         self.values["w"] += change
         self.values["emb"][ids] += change
         touched = torch.tensor(ids)
-        self.link.send({**self.values, f"emb{IDS}0": touched})
+        self.link.send({**self.values, f"emb{LOOKED_UP}0": touched})
         self.link.receive(self.values, wait=False)
 
 
@@ -216,6 +217,27 @@ def test_replicas_of_a_trainer_that_is_fed(mode: str, reduce: bool) -> None:
 
     (found,) = Job(one_weight, 1, 1, sync, **settings).run(train)
     np.testing.assert_allclose(found, 1.0 - 4 * 0.55, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_replicas_of_a_trainer_that_look_up_other_rows(mode: str) -> None:
+    """Rows 3 and 5 have gradients 0.5 and 5: servers have what came of both."""
+    sync, settings = MODES[mode]
+
+    def train(trainer: Trainer) -> list[float]:
+        compiled = fluid.CompiledProgram(trainer.main).with_data_parallel(
+            trainer.loss.name, places=[fluid.CPUPlace()] * 2
+        )
+        feed = {"ids": np.array([[3], [5]]), "x": np.array([[1.0], [10.0]], "float32")}
+        for _ in range(4):
+            trainer.executor.run(compiled, feed=feed, scope=trainer.scope)
+        link = trainer.main._servers.link
+        link.flush()
+        found: list[float] = link.client.rows("w", torch.tensor([3, 4, 5])).reshape(-1).tolist()
+        return found
+
+    (found,) = Job(one_row, 1, 1, sync, **settings).run(train)
+    np.testing.assert_allclose(found, [0.8, 1.0, -1.0], rtol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["async", "half_async"])

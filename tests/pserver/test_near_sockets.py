@@ -19,7 +19,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.ports import free_port
 from refluid.core.selected_rows import SelectedRows
-from refluid.pserver import near_sockets, service
+from refluid.pserver import near_sockets, service, wire
 from refluid.pserver.near_sockets import near_connection, near_listener, near_name
 from refluid.pserver.service import Service
 from tests.pserver.tables import cluster, divided
@@ -135,6 +135,26 @@ def test_who_answers_does_not_take_the_processor_from_who_calls() -> None:
         assert numbers and {os.sched_getscheduler(one) for one in numbers} == {os.SCHED_BATCH}
         assert os.sched_getscheduler(0) == os.SCHED_OTHER
         client.leave()
+
+
+def test_a_server_that_begins_between_two_tries_is_called_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its name wasn't there yet as it was looked for, and its port was a moment later."""
+    tried: list[str] = []
+
+    def late(address: str, until: float) -> socket.socket | None:
+        tried.append(address)
+        return near_connection(address, until) if len(tried) > 1 else None
+
+    monkeypatch.setattr(wire, "near_connection", late)
+    with cluster(divided(1)) as made, caplog.at_level(logging.WARNING, "refluid"):
+        client = made.client()
+        client.state()
+        found = {one._socket.family for idle in client.servers._idle.values() for one in idle}
+        client.leave()
+    assert len(tried) > 1 and found == {socket.AF_UNIX}
+    assert not [one for one in caplog.messages if "is called by TCP" in one]
 
 
 def test_a_server_without_the_name_is_reached_and_told_of_once(

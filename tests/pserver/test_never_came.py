@@ -16,7 +16,7 @@ from refluid.core.ports import free_endpoints
 from refluid.pserver.checkpoints import ServerCheckpoints
 from refluid.pserver.connecting import Connection
 from refluid.pserver.layout import TrainingMode
-from refluid.pserver.members import NOBODY
+from refluid.pserver.members import NOBODY, TrainerRoll
 from refluid.pserver.messages import Kind, TableMessage
 from refluid.pserver.refusals import NotEntered
 from refluid.pserver.server_making import table_server
@@ -76,6 +76,30 @@ def test_a_trainer_that_never_comes_is_not_waited_for_for_ever(
         assert not server.over
         late.leave()
         assert server.over
+
+
+def test_the_log_says_who_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Once, and how long: as FLAGS_rpc_deadline says, though that is less than a lease."""
+    time = [0.0]
+    roll = TrainerRoll(4, 30.0, lambda: time[0], 8.0)
+    for trainer in (0, 2):
+        roll.enter(trainer, 5)
+    roll.expire()
+    for when in (3.9, 4.1, 5.0, 7.9):
+        time[0] = when
+        assert roll.expire() == []
+    (waits,) = caplog.messages
+    assert waits.startswith("trainer 1, 3 hasn't come (0, 2 of 4 here, the first one for 4 s)")
+    assert "until that has been 8 s (FLAGS_rpc_deadline)" in waits
+    time[0] = 8.0
+    assert roll.expire() == [1, 3]
+    assert roll.awaited == {0, 2}
+    _, never = caplog.messages
+    assert never.startswith("trainer 1, 3 never came in 8 s (FLAGS_rpc_deadline, in milliseconds")
+    assert "0, 2 of 4 here" in never and "PADDLE_TRAINER_ID" in never
+    assert roll.expire() == [] and len(caplog.messages) == 2
+    time[0] = 30.0  # who is here counts for a lease all the same
+    assert roll.there == {0, 2}
 
 
 def test_a_server_ends_though_a_trainer_never_came() -> None:

@@ -9,18 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import refluid.fluid as fluid
 from refluid.core.errors import EnforceNotMet
 from refluid.core.ports import free_port
+from refluid.core.selected_rows import SelectedRows
 from refluid.fluid.incubate.fleet.base.role_maker import (
     GeneralRoleMaker,
     MPISymetricRoleMaker,
     Role,
 )
 from refluid.fluid.incubate.fleet.parameter_server.pslib import PSLib, fleet_embedding
+from refluid.fluid.incubate.fleet.parameter_server.pslib.workers import DownpourOptimizer
 from refluid.fluid.transpiler.unheeded import IDLE, complaints
 from refluid.pserver.saved_files import ShardedTables
+from refluid.pserver.sharding import save_shards
+from tests.pserver.jobs import Built, Job, Trainer
 
 SCRIPT = Path(__file__).with_name("pslib_script.py")
 # What each launcher sets: the number of a process, how many there are, how many on its host.
@@ -143,3 +148,47 @@ def test_options_of_pslib(caplog: pytest.LogCaptureFixture) -> None:
         fleet.revert()
     with fleet_embedding("click"):
         assert np.ones(1) == 1
+
+
+def _clicks() -> Built:
+    """Two tables, as scripts for pslib declare them: of no height, and of one that says nothing."""
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids = fluid.data("ids", [None, 1], "int64")
+        half = fluid.initializer.Constant(0.5)
+        attr = fluid.ParamAttr(name="grows", initializer=half)
+        told = {"is_sparse": True, "is_distributed": True, "param_attr": attr}
+        with fleet_embedding("click"):
+            grown = fluid.layers.embedding(ids, size=[-1, 3], **told)
+        attr = fluid.ParamAttr(name="small", initializer=half)
+        small = fluid.layers.embedding(ids, size=[1, 3], is_sparse=True, param_attr=attr)
+        loss = fluid.layers.mean(grown + small)
+        fluid.optimizer.SGD(1.0).minimize(loss)
+    return main, startup, loss
+
+
+def test_tables_of_pslib_have_no_height(tmp_path: Path) -> None:
+    """Any ids come, and are saved as rows; elsewhere -1 is no size."""
+    pytest.importorskip("safetensors.torch")
+
+    def train(trainer: Trainer) -> list[float]:
+        feed = {"ids": np.array([[2**45], [7]])}
+        found = [trainer.step(feed, [trainer.loss])[0].item() for _ in range(2)]
+        client = trainer.main._servers.link.client
+        rows = client.rows("grows", torch.tensor([2**45, 8]), read_only=True)
+        save_shards(trainer.main._servers, tmp_path)
+        return [*found, *rows[:, 0].tolist()]
+
+    (found,) = Job(_clicks, 2, 1, sync=True, _any_ids=True).run(train)
+    np.testing.assert_allclose(found, [1.0, 1.0 - 2 / 6, 0.5 - 2 / 6, 0.5], rtol=1e-6)
+    saved = ShardedTables(tmp_path).whole("grows")
+    assert isinstance(saved, SelectedRows) and sorted(saved.rows()) == [7, 2**45]
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        ids = fluid.data("ids", [None, 1], "int64")
+        with pytest.raises(ValueError, match="must be given and positive"):
+            fluid.layers.embedding(ids, size=[-1, 3], is_sparse=True)
+
+
+def test_its_optimizer_says_so() -> None:
+    strategy = DownpourOptimizer(fluid.optimizer.SGD(0.1), {"use_cvm": False})._strategy
+    assert strategy.get_program_config()._any_ids

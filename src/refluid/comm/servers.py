@@ -16,6 +16,8 @@ from refluid.comm.local import LocalMember
 from refluid.core.errors import EnforceNotMet
 
 Where = tuple[tuple[str, ...], int]
+# After a table's name: the ids that a step looked up in it, where what was looked up is sent (GEO).
+LOOKED_UP = "@IDS"
 
 
 class ServerLink(Protocol):
@@ -43,7 +45,7 @@ class ServerLink(Protocol):
         """Says which ids the next step of this thread will probably look up, by their tables."""
 
     def save(self, folder: str, table: str) -> None:
-        """Has each server write what it has of a table below a folder."""
+        """Writes a table of the servers, or all that they hold for "", to a folder."""
 
 
 _links: dict[Where, ServerLink | Callable[[], ServerLink]] = {}

@@ -21,6 +21,11 @@ def joined_rows(uses: Sequence[Sequence[Any]], rows: Sequence[bool]) -> list[Any
     ]
 
 
+def no_rows(table: Tensor) -> SelectedRows:
+    """A gradient of a table that has none of its rows."""
+    return SelectedRows((), len(table), table.new_empty((0, *table.shape[1:])))
+
+
 class Accumulator:
     """Adds up tensors or sparse rows as they come; the first one is never overwritten."""
 
@@ -44,12 +49,12 @@ class Accumulator:
         else:
             self._total, self._own = self._total + value, True
 
-    def result(self, like: Any) -> Any:
-        """The sum; zeros shaped as `like` where nothing was added."""
+    def result(self, like: Any, rows: bool = False) -> Any:
+        """The sum; where nothing was added zeros shaped as `like`, or none of its `rows`."""
         if self._parts and self._total is None:
             return SelectedRows.sum(self._parts)
         if self._total is None:
-            return torch.zeros_like(like)
+            return no_rows(like) if rows else torch.zeros_like(like)
         total = self._total
         for part in self._parts:
             total = total + part.to_dense()

@@ -72,7 +72,8 @@ class Scope:
     """Variables by name. `var` makes one here; `find_var` also looks in enclosing scopes.
 
     apart: variables of which each trainer of a job has a value of its own. borrow: where other
-    trainers own parameters, `with borrow(program)` has those that a program reads.
+    trainers own parameters, `with borrow(program)` has those that a program reads. served: where
+    servers have tables, what a trainer knows of these (`pserver/tables_elsewhere.py`).
     """
 
     def __init__(self, parent: Scope | None = None) -> None:
@@ -81,6 +82,7 @@ class Scope:
         self.erasures = 0
         self.apart: frozenset[str] = frozenset()
         self.borrow: Callable[[Any], AbstractContextManager[None]] | None = None
+        self.served: Any = None if parent is None else parent.served
         self._cells: dict[str, Cell] = {}
 
     def var(self, name: str) -> Cell:

@@ -21,6 +21,7 @@ from refluid.core.places import CPUPlace, CUDAPlace, Place, cpu_places, cuda_pla
 from refluid.core.scope import Scope
 from refluid.engine.choices import overlaid
 from refluid.engine.conditions import stage_of
+from refluid.engine.fetches import fetch_names
 from refluid.engine.knobs import Knob, frozen, thawed
 from refluid.engine.replicated import Replicated
 from refluid.engine.strategy import (
@@ -266,3 +267,12 @@ def _as_place(place: Place | str) -> Place:
 
 def _has_backward(program: Program) -> bool:
     return any(op.role & OpRole.BACKWARD for block in program.blocks for op in block.ops)
+
+
+def _served(program: Any, scope: Scope, place: Place, fetches: Any = None) -> Any:
+    """What is run in place of a program in a scope whose tables are on servers."""
+    if fetches:
+        scope.served.tell_of_fetched(fetch_names(fetches), scope)
+    if isinstance(program, CompiledProgram):
+        return program._part(scope.served.in_place_of(program._program, scope), scope, place)
+    return scope.served.in_place_of(program, scope) if isinstance(program, Program) else program

@@ -19,7 +19,7 @@ from refluid.engine.group import Group
 from refluid.engine.prepare import DENSE, Wanted, prepared
 from refluid.engine.replicated import Replicated
 from refluid.engine.strategy import DEFAULT
-from refluid.fluid.compiler import CompiledProgram
+from refluid.fluid.compiler import CompiledProgram, _served
 from refluid.fluid.datasets.fetch_handler import FetchHandler as FetchHandler
 from refluid.ir.defaults import default_main_program
 from refluid.ir.program import Program
@@ -109,6 +109,8 @@ class Executor:
             program = program._run_as
         scope = global_scope() if scope is None else checked(scope)
         fetch_list, updates = apart_from_updates(fetch_list)
+        if scope.served is not None:
+            program = _served(program, scope, self.place, fetch_list)
         if use_prune or updates:
             program = self._pruned(program, feed, fetch_list, updates, scope)
         asked = program, feed, fetch_list, scope, return_numpy, return_merged
@@ -232,6 +234,8 @@ class Executor:
             raise ValueError(f"print_period counts batches: at least 1, not {print_period}")
         scope = global_scope() if scope is None else checked(scope)
         program = default_main_program() if program is None else program
+        if scope.served is not None:
+            program = _served(program, scope, self.place)
         program, runs = runs_of(program, self._group, scope, self.place)
         program.before_run([scope])
         run_from_dataset(

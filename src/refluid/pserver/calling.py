@@ -47,7 +47,7 @@ class Servers:
     patience: for how many seconds a call is tried again. one_try: after how many seconds a try
     that isn't answered is given up. enter: called with a server's number when it doesn't know this
     trainer; the call is then made again. silent: called with the number of one that doesn't answer,
-    every now and then.
+    every now and then. most: the size of the largest answer, MOST_BYTES unless given.
     """
 
     def __init__(
@@ -58,10 +58,11 @@ class Servers:
         keys: Keys | None = None,
         enter: Callable[[int], None] | None = None,
         silent: Callable[[int], None] | None = None,
+        most: int = 0,
     ) -> None:
         self.addresses: tuple[str, ...] = ()
         self.patience, self.one_try = patience, one_try
-        self._enter, self._silent, self._keys = enter, silent, keys
+        self._enter, self._silent, self._keys, self._most = enter, silent, keys, most
         # Connections that nobody uses at the moment, by address.
         self._idle: dict[str, list[MessageSocket]] = {}
         self._lock = threading.Lock()
@@ -169,6 +170,7 @@ class Servers:
             connection = idle.pop() if idle else None
         if connection is None:
             connection = MessageSocket.to(address, self._keys, until)
+            connection.most = self._most
         try:
             connection.send(message, until)
         except BaseException:

@@ -10,6 +10,7 @@ from typing import Any
 from refluid.comm.servers import ServerLink, drop_link, put_link
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.program import Program
 from refluid.pserver.geo import DeltaLink
 from refluid.pserver.layout import TrainingMode
 from refluid.pserver.links import SilentLink, TableLink, WaitingLink
@@ -17,6 +18,7 @@ from refluid.pserver.sending import Merging, SendingLink
 from refluid.pserver.server_making import lease_seconds
 from refluid.pserver.split import Split
 from refluid.pserver.table_client import TableClient
+from refluid.pserver.tables_elsewhere import TablesElsewhere
 from refluid.pserver.wire import keys_of_environment
 
 _LOGGER = logging.getLogger("refluid")
@@ -36,6 +38,20 @@ class Connection:
         self._link: Any = None
         self._opening = threading.Lock()  # threads of a dataset come at the same time
         put_link(split.where, self.open)
+
+    def serve(self, main: Program, startup: Program) -> None:
+        """Makes them the programs of this trainer."""
+        main._servers = startup._servers = self
+        if self.split.layout.sparse and self.split.layout.mode != TrainingMode.GEO:
+            startup.set_before_runs("tables of servers", TablesElsewhere(self).tell)
+
+    @property
+    def held(self) -> frozenset[str]:
+        """Parameters and tables of which this trainer takes what servers have; none in GEO."""
+        layout = self.split.layout
+        if not self.is_open or layout.mode == TrainingMode.GEO:
+            return frozenset()
+        return frozenset(one.name for one in layout.dense) | layout.tables.keys()
 
     @property
     def is_open(self) -> bool:
@@ -58,6 +74,7 @@ class Connection:
                     atexit.register(client.leave)
                     raise
                 self._link = self._made(client)
+                self._link.saves = self._save
                 put_link(self.split.where, self._link)
                 atexit.register(self._end)
             link: ServerLink = self._link
@@ -82,6 +99,17 @@ class Connection:
             self.close()
         except EnforceNotMet as error:
             _LOGGER.info("what was left wasn't sent to the servers: %s", error)
+
+    def _save(self, folder: str, table: str) -> None:
+        """Shards of a table, or of all that servers hold for "", as `fleet.save_model` has them."""
+        from refluid.pserver.sharding import save_shards  # few programs save
+
+        known = self.split.layout.tables
+        if table and table not in known:
+            raise EnforceNotMet(
+                f"the servers have no table {table!r}, but {', '.join(known) or 'none'}"
+            )
+        save_shards(self, folder, [table] if table else None)
 
     def _client(self) -> TableClient:
         patience = float(flags.value("rpc_deadline")) / 1000

@@ -13,7 +13,7 @@ class Gathers:
     """Arrays that each trainer is handed once the last has brought its own, by their sequence.
 
     Trainers that are there but wait for the gradients of those who wait here would do so for ever:
-    after as long as a trainer may be away (`FLAGS_rpc_deadline`) that is an error.
+    after `FLAGS_rpc_deadline` that is an error.
     """
 
     def __init__(self, members: TrainerRoll) -> None:
@@ -60,11 +60,11 @@ class Gathers:
             self._still = None
         elif self._still != (stepping, pushes):
             self._still, self._since = (stepping, pushes), members.now
-        elif members.now - self._since >= members.patience:
+        elif members.now - self._since >= members.deadline:
             raise EnforceNotMet(
                 f"trainers {_listed(here & members.there)} wait for all trainers, as at a barrier, "
                 f"while {_listed(stepping)} wait for their gradients in a step of synchronous "
-                f"training, and nothing happened for {members.patience:g} s (FLAGS_rpc_deadline); "
+                f"training, and nothing happened for {members.deadline:g} s (FLAGS_rpc_deadline); "
                 "all trainers must take equally many steps before they wait for one another"
             )
 

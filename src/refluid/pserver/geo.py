@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
+from refluid.comm.servers import LOOKED_UP
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.whole_threads import ended
 from refluid.kernels.rows.dealing import KnownRows
@@ -20,8 +21,6 @@ from refluid.pserver.layout import SparseParameter
 from refluid.pserver.links import TableLink
 from refluid.pserver.table_client import TableClient
 
-# After a table's name: the ids that a step looked up in it.
-IDS = "@IDS"
 _FILLED = 2**20
 
 
@@ -60,7 +59,7 @@ class DeltaLink(TableLink):
         """A step is done. gradients: parameters and tables as they are, ids by their names."""
         with self._lock:
             for name, value in gradients.items():
-                base, mark, _ = name.rpartition(IDS)
+                base, mark, _ = name.rpartition(LOOKED_UP)
                 if mark:
                     self._touched[base].append(_flat(value))
                 elif isinstance(value, Tensor):

@@ -15,7 +15,7 @@ from refluid.pserver.figures import FigureBook
 from refluid.pserver.layout import JobLayout
 from refluid.pserver.lookout import LayoutLookout
 from refluid.pserver.messages import Kind, TableMessage
-from refluid.pserver.wire import Keys
+from refluid.pserver.wire import Keys, most_bytes
 
 _LOGGER = logging.getLogger("refluid")
 _Found = TypeVar("_Found")
@@ -41,7 +41,10 @@ class JobCaller:
         self.session = secrets.randbits(63) | 1
         enter = self._enter_one if trainer >= 0 else None
         self._look = LayoutLookout(self)
-        self.servers = Servers(layout.servers, patience, keys=keys, enter=enter, silent=self._look)
+        most, look = most_bytes(layout.dense_bytes), self._look
+        self.servers = Servers(
+            layout.servers, patience, keys=keys, enter=enter, silent=look, most=most
+        )
         self._pushing, self.figures = threading.Lock(), FigureBook()
         self._ended, self._adopting = threading.Event(), threading.Lock()
         self._beats = beats

@@ -112,6 +112,12 @@ class JobLayout:
         return numbers[owners_of([str(number) for number in self.numbers]).long()]
 
     @cached_property
+    def dense_bytes(self) -> int:
+        """What all dense parameters take."""
+        sizes = (getattr(torch, one.dtype).itemsize * math.prod(one.shape) for one in self.dense)
+        return sum(sizes)
+
+    @cached_property
     def dense_of(self) -> dict[str, DenseParameter]:
         """Dense parameters by the names of their gradients."""
         return {one.gradient: one for one in self.dense}

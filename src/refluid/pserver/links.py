@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
+from refluid.core.errors import EnforceNotMet
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.pserver.table_client import TableClient
 
 
 class TableLink:
-    """What all links have in common: rows are asked for when they are needed."""
+    """What all links have in common: rows are asked for when they are needed.
+
+    saves: writes a table of the servers, or all for "", to a folder; who connects knows how.
+    """
 
     def __init__(self, client: TableClient) -> None:
         self.client = client
+        self.saves: Callable[[str, str], None] = _cannot_save
 
     def announce(self, ids: Mapping[str, Sequence[Tensor]]) -> None:
         """Nothing is done ahead."""
@@ -36,8 +41,7 @@ class TableLink:
         return self.client.rows(table, ids)
 
     def save(self, folder: str, table: str) -> None:
-        self.flush()
-        self.client.save({"folder": folder, "table": table})
+        self.saves(folder, table)
 
     def flush(self) -> None:
         """Returns once the servers have all that was sent."""
@@ -52,6 +56,10 @@ class TableLink:
 
     def end(self) -> None:
         """Ends what else calls the servers for this link: nothing may follow the trainer's end."""
+
+
+def _cannot_save(_folder: str, _table: str) -> None:
+    raise EnforceNotMet("who only reads tables saves none: a trainer does")
 
 
 class WaitingLink(TableLink):

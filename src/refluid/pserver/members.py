@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from refluid.pserver.figures import NO_FIGURES, TrainerFigures
@@ -12,6 +12,18 @@ from refluid.pserver.refusals import CallRefused, NotEntered
 
 _LOGGER = logging.getLogger("refluid")
 NOBODY = 0  # the session of a trainer that never came
+_START = (
+    "Its log says why, if it was started; trainers are told who they are by PADDLE_TRAINER_ID or "
+    "by the first argument of transpile"
+)
+_AWAITED = (
+    "trainer %s hasn't come (%s, the first one for %.0f s): what needs all trainers waits for it "
+    f"until that has been %g s (FLAGS_rpc_deadline). {_START}"
+)
+_NEVER = (
+    "trainer %s never came in %g s (FLAGS_rpc_deadline, in milliseconds, of servers; %s): training "
+    f"goes on without it, and it may still come. {_START}"
+)
 
 
 @dataclass
@@ -35,18 +47,21 @@ class TrainerRoll:
     """All trainers of a job, by number. All times are in seconds.
 
     expected: how many there are in all. lease: for how long one counts that isn't heard of.
-    patience: for how long one may be back that didn't leave, as behind a link that is down, and for
-    how long the first one waits for the others. clock: what time it is.
+    deadline: for how long the first one waits for the others; the lease unless given. patience: for
+    how long one may be back that didn't leave, as behind a link that is down: the deadline, and the
+    lease at least. clock: what time it is.
     """
 
     def __init__(
-        self, expected: int, lease: float, clock: Callable[[], float], patience: float = 0.0
+        self, expected: int, lease: float, clock: Callable[[], float], deadline: float = 0.0
     ) -> None:
         self.expected, self.lease, self._clock = expected, lease, clock
-        self.patience = max(patience, lease)
+        self.deadline = deadline or lease
+        self.patience = max(deadline, lease)
         self.known: dict[int, Member] = {}
         self._former: dict[int, set[int]] = {}
         self._begun: float | None = None
+        self._told = False
 
     def enter(self, trainer: int, session: int) -> Member:
         """A trainer that begins, or is back.
@@ -108,22 +123,29 @@ class TrainerRoll:
         now = self._clock()
         if self._begun is None:
             self._begun = now if self.known else None
-        if self._begun is None or now - self._begun < self.patience:
-            return []
         never = sorted(self._missing)
+        if self._begun is None or not never:
+            return []
+        waited = now - self._begun
+        if waited < self.deadline:
+            if waited >= min(self.lease, self.deadline / 2) and not self._told:
+                self._told = True
+                _LOGGER.warning(_AWAITED, _listed(never), self._there, waited, self.deadline)
+            return []
+        _LOGGER.warning(_NEVER, _listed(never), self.deadline, self._there)
         for number in never:
             self.leave(number, NOBODY, lost=True)
-            _LOGGER.warning(
-                "trainer %d never came in %.0f s (FLAGS_rpc_deadline): training goes on without it",
-                number,
-                self.patience,
-            )
         return never
 
     def begin_anew(self) -> None:
         """After a job that ended: all are awaited as at its begin."""
         self.known.clear()
-        self._begun = None
+        self._begun, self._told = None, False
+
+    @property
+    def _there(self) -> str:
+        """Who is there, for the log."""
+        return f"{_listed(sorted(self.there)) or 'nobody'} of {self.expected} here"
 
     @property
     def now(self) -> float:
@@ -152,3 +174,7 @@ class TrainerRoll:
             return False
         lost = [one.seen for one in self.known.values() if not one.left]
         return not lost or max(lost) < self._clock() - self.patience
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

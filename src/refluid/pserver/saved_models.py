@@ -41,10 +41,10 @@ def whole_scope(connection: Any, *, parameters_only: bool) -> Scope:
     return scope
 
 
-def predicting(split: Split, scope: Scope) -> Program:
+def predicting(program: Program, split: Split, scope: Scope) -> Program:
     """lookup_table(W) -> lookup_rows(W) where the scope has the table W as rows.
 
-    The program as the user made it, or a copy: unknown ids are read as their rows would begin.
+    The program itself, or a copy: unknown ids are read as their rows would begin.
     """
     held = {one: scope.find_var(one.name) for one in split.layout.sparse}
     draws = {
@@ -53,8 +53,8 @@ def predicting(split: Split, scope: Scope) -> Program:
         if cell is not None and isinstance(cell.value, SelectedRows)
     }
     if not draws:
-        return split.side.main
-    made = split.side.main.clone()
+        return program
+    made = program.clone()
     for name in draws:
         made.global_block().var(name).type = VarType.SELECTED_ROWS
         for op in lookups_of(made).get(name, []):

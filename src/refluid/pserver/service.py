@@ -22,6 +22,7 @@ from refluid.pserver.wire import (
     ConnectionEnded,
     Keys,
     MessageSocket,
+    most_bytes,
     require_keys,
 )
 
@@ -118,6 +119,7 @@ class Service:
         try:
             with given:
                 connection = MessageSocket.accepted(given, self.address, self._keys, _GREETING)
+                connection.most = most_bytes(self._server.layout.dense_bytes)
                 with self._lock:
                     self._threads[own] = connection
                 self._converse(connection, peer)

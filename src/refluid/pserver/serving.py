@@ -74,7 +74,10 @@ class Serving:
         return self.side.layout
 
     def run(self, scope: Scope) -> None:
-        """Serves until all trainers came and are gone, or the process is asked to end."""
+        """Serves until all trainers came and are gone, or the process is asked to end.
+
+        SystemExit where SIGTERM asks while there are trainers: who started it may do so again.
+        """
         keep_freed_blocks()  # messages and rows are as large in each step
         head = self.program.global_block().ops[-1]
         joins, keys = environment_str(_JOINS), keys_of_environment()
@@ -100,7 +103,7 @@ class Serving:
         service = Service(server, address, keys=keys)
         service.start()
         try:
-            with _terminable(self.ended):
+            with _terminable(self.ended) as signals:
                 _find_others(server, address, deciding, goes_on=goes_on)
                 if joins is not None and folder is not None:
                     note_address(folder, number, address)
@@ -112,6 +115,8 @@ class Serving:
             _LOGGER.info("server %s ends: %s", service.address, server.state())
             if making.store is not None:
                 making.store.close()
+        if signals and not server.over:
+            raise SystemExit(128 + signals[0])
 
     def _wait(
         self, server: TableServer, kept: ServerCheckpoints | None, deciding: Conductor
@@ -178,13 +183,19 @@ def _write(kept: ServerCheckpoints) -> None:
 
 
 @contextmanager
-def _terminable(ended: threading.Event) -> Iterator[None]:
-    """Within the block SIGTERM sets `ended`, where the main thread is in it."""
+def _terminable(ended: threading.Event) -> Iterator[list[int]]:
+    """Within the block SIGTERM sets `ended`, where the main thread is in it; those that came."""
+    came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield came
         return
-    former = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+
+    def end(number: int, _frame: object) -> None:
+        came.append(number)
+        ended.set()
+
+    former = signal.signal(signal.SIGTERM, end)
     try:
-        yield
+        yield came
     finally:
         signal.signal(signal.SIGTERM, former)

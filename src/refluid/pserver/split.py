@@ -39,11 +39,15 @@ _LOGGER = logging.getLogger("refluid")
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """How parameters are spread: cut into slices of at least `least` elements, dealt by `deal`."""
+    """How parameters are spread: cut into slices of at least `least` elements, dealt by `deal`.
+
+    any_ids: all tables take any ids, not just those whose lookups say is_distributed.
+    """
 
     cut: bool = True
     least: int = 8192
     deal: Dispatch | None = None
+    any_ids: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ def split(
             "the program updates no parameters, so servers have nothing to keep: call the "
             "optimizer's minimize before it is transpiled for servers"
         )
+    if mode != TrainingMode.GEO:
+        _require_sparse(former.main, [one.param.name for one in tables])
     layout = JobLayout(
         tuple(servers),
         trainers,
@@ -112,12 +118,24 @@ def split(
         _LOGGER.warning(_WHOLE, name)
     _warn_of_changes(former.main, known)
     own_dense, own_tables = _sorted(main, startup)
-    side = TrainerSide(trainer, layout, [*own_dense, *own_tables])
+    side = TrainerSide(trainer, layout, [*own_dense, *own_tables], options.any_ids)
     rewrite_main(main, side)
     rewrite_startup(startup, side)
     is_sgd = all(one.op.type == "sgd" for one in known.values())
     held = ServerSide(former.main, former.startup, layout, known)
     return Split(trainer, layout, held, is_sgd, options, SavedBefore(held))
+
+
+def _require_sparse(main: Program, tables: Sequence[str]) -> None:
+    """EnforceNotMet where a table's gradient would not be rows."""
+    for name in tables:
+        for op in lookups_of(main)[name]:
+            if not op.attr("is_sparse"):
+                raise EnforceNotMet(
+                    f"an embedding of {name} says is_distributed=True without is_sparse=True: "
+                    "servers take rows for the gradient of a table, so say is_sparse=True too. It "
+                    f"was made here:\n{op.made_at}"
+                )
 
 
 def _warn_of_changes(main: Program, known: Mapping[str, ParameterUpdate]) -> None:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from refluid.build import apply
+from refluid.comm.servers import LOOKED_UP
 from refluid.core.dtypes import as_dtype, to_torch
 from refluid.core.errors import EnforceNotMet
-from refluid.ir.attributes import ROLE, OpRole
+from refluid.ir.attributes import CALLSTACK, ROLE, OpRole
 from refluid.ir.block import Block
 from refluid.ir.editor import Editor
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.pserver.geo import IDS
 from refluid.pserver.layout import JobLayout, TrainingMode
 from refluid.pserver.updates import ParameterUpdate, lookups_of
 
@@ -25,11 +25,15 @@ _RPC = {ROLE: int(OpRole.RPC)}
 
 @dataclass(frozen=True)
 class TrainerSide:
-    """How a trainer's programs are rewritten: its number, what is where, what servers update."""
+    """How a trainer's programs are rewritten: its number, what is where, what servers update.
+
+    any_ids: lookups take any ids.
+    """
 
     trainer: int
     layout: JobLayout
     updates: Sequence[ParameterUpdate]
+    any_ids: bool = False
 
     @property
     def where(self) -> dict[str, Any]:
@@ -48,7 +52,7 @@ def rewrite_main(program: Program, side: TrainerSide) -> None:
         _require_room(side.layout)
         _exchange_at_end(block, side)
         return
-    make_lookups_remote(block, side.layout, side.where)
+    make_lookups_remote(block, side.layout, side.where, any_ids=side.any_ids)
     end = max((update.op.idx for update in side.updates), default=len(block.ops) - 1) + 1
     gone = {id(op) for op in _leaving(block, side.updates)}
     before, rest = (
@@ -115,7 +119,7 @@ def _exchange_at_end(block: Block, side: TrainerSide) -> None:
     lookups = lookups_of(block.program)
     ids = [(name, op.input("Ids")[0]) for name in sorted(tables) for op in lookups.get(name, [])]
     servers = {"epmap": list(layout.servers), "trainer_id": side.trainer, **_RPC}
-    names = [*parameters, *(f"{name}{IDS}{number}" for number, (name, _) in enumerate(ids))]
+    names = [*parameters, *(f"{name}{LOOKED_UP}{number}" for number, (name, _) in enumerate(ids))]
     given = [*parameters, *(one for _, one in ids)]
     apply("send", {"X": given}, {}, {**servers, "send_varnames": names}, block=block)
     named = {**servers, "varnames": parameters, "with_barrier": False}
@@ -125,12 +129,19 @@ def _exchange_at_end(block: Block, side: TrainerSide) -> None:
 # -- lookups ------------------------------------------------------------------
 
 
-def make_lookups_remote(block: Block, layout: JobLayout, where: Mapping[str, Any]) -> None:
-    """Those of one table become one operator, as far as their ids are there when the first runs."""
+def make_lookups_remote(
+    block: Block, layout: JobLayout, where: Mapping[str, Any], *, any_ids: bool = False
+) -> None:
+    """Those of one table become one operator, as far as their ids are there when the first runs.
+
+    Ids are any numbers with any_ids, or where a lookup of the table says is_distributed; else rows.
+    """
     tables = {one.name for one in layout.sparse}
     for name, ops in lookups_of(block.program).items():
         if name not in tables:
             continue
+        anything = any_ids or any(op.attr("is_distributed") for op in ops)
+        ends = {"height_sections": [] if anything else [layout.tables[name].height]}
         groups: list[list[Operator]] = []
         for op in ops:
             if groups and _fits(block, groups[-1][0], op):
@@ -138,7 +149,7 @@ def make_lookups_remote(block: Block, layout: JobLayout, where: Mapping[str, Any
             else:
                 groups.append([op])
         for group in groups:
-            _join(block, where, name, group)
+            _join(block, {**where, **ends}, name, group)
 
 
 def _fits(block: Block, first: Operator, op: Operator) -> bool:
@@ -174,6 +185,7 @@ def _join(block: Block, where: Mapping[str, Any], table: str, ops: Sequence[Oper
         **where,
         "table_names": [table],
         **_read(first),
+        CALLSTACK: list(first.callstack),
     }
     inputs = {"Ids": [op.input("Ids")[0] for op in ordered], "W": table}
     outputs = {"Outputs": [op.output("Out")[0] for op in ordered]}

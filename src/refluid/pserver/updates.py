@@ -55,8 +55,17 @@ class ParameterUpdate:
 
 
 def updates_of(program: Program) -> list[ParameterUpdate]:
-    """The updates of a program's parameters. EnforceNotMet where one is updated twice."""
+    """The updates of a program's parameters.
+
+    EnforceNotMet where one is updated twice, or in a branch or a loop.
+    """
     block = program.global_block()
+    for op in (op for inner in program.blocks[1:] for op in inner.ops if _is_update(op)):
+        raise EnforceNotMet(
+            f"{op.input('Param')[0]} is updated in a branch (by operator {op.title}), and servers "
+            "update in each step: train beside them without GradientMergeOptimizer, and without "
+            "dynamic loss scaling of mixed_precision.decorate"
+        )
     found: dict[str, ParameterUpdate] = {}
     for op in block.ops:
         if not _is_update(op):

@@ -33,14 +33,21 @@ from refluid.pserver.waiting import seconds_left, until_readable
 Borrows = Callable[[TableMessage, str], bool]
 # A message begins so of which all but the head lies in memory of both ends.
 NEAR = b"RFPM"
-# One message; larger ones are refused on both ends.
+# One message; larger ones are refused on both ends, but where a job's parameters take more.
 MOST_BYTES = 2**30
+# A server's answer may have parameters, and so many times as much that optimizers keep for them.
+_KEPT = 4
 # Buffers of connections within a host, where the kernel's own are too small for one part of a step.
 _BUFFER = 2**20
 # The kernel takes no more buffers at once.
 _MOST_PIECES = 512
 # After so many silent seconds of a connection the kernel asks whether the other host lives.
 _SILENT = 60
+
+
+def most_bytes(dense: int) -> int:
+    """The size of the largest message of a job whose dense parameters take so many bytes."""
+    return MOST_BYTES + (1 + _KEPT) * dense
 
 
 class ConnectionEnded(ConnectionError):
@@ -134,6 +141,12 @@ class MessageSocket:
         far = socket.create_connection((host, port), seconds_left(until))
         try:
             if keys is None:
+                # A server has its name first: one that has just begun has it by now.
+                near = near_connection(address, until)
+                if near is not None:
+                    far.close()
+                    _tune(near, address)
+                    return cls(near, greets=False)
                 tell_of_detour(address)
             _tune(far, address)
             if keys is not None:
@@ -192,8 +205,9 @@ class MessageSocket:
         if memory is not None:
             raw[: len(MAGIC)], self._shares = MAGIC, True
         head = head_of(raw)
-        if not HEAD_BYTES <= head.size <= MOST_BYTES:
-            raise MalformedMessage(f"a message of {head.size} bytes, of at most {MOST_BYTES}")
+        most = self.most or MOST_BYTES
+        if not HEAD_BYTES <= head.size <= most:
+            raise MalformedMessage(f"a message of {head.size} bytes, of at most {most}")
         size = head.size - HEAD_BYTES
         if memory is not None:
             body = memory.read(size, copied=borrows is None)
@@ -205,6 +219,8 @@ class MessageSocket:
         return found if memory is None or borrows is None else found.kept(borrows)
 
     is_lost = False
+    # The size of the largest message that it takes; MOST_BYTES unless set.
+    most = 0
 
     @property
     def core(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from refluid.analysis.uses import Key, key_of, reads, writes
+from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
@@ -120,3 +121,9 @@ def inner_gradient(writer: Writing, op: Operator, name: str) -> Name | None:
     """What the gradient block calls the gradient of a forward variable; None if it makes none."""
     block = op.attr("sub_block")
     return writer.variables.names.get(key_of(block, name + GRAD))
+
+
+def is_rows(op: Operator, grad: str) -> bool:
+    """Whether a gradient that an operator gives is rows of a table."""
+    var = op.block.find_var_recursive(grad)
+    return var is not None and var.type == VarType.SELECTED_ROWS

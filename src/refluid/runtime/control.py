@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from refluid.analysis.uses import key_of
-from refluid.core.dtypes import VarType
-from refluid.core.selected_rows import SelectedRows
+from refluid.core.accumulator import no_rows
 from refluid.core.tensor_arrays import array_length, read_item, write_item
 from refluid.ir.names import EMPTY
 from refluid.ir.operator import Operator
@@ -17,6 +16,7 @@ from refluid.runtime.blocks import (
     fix_lods,
     gradient_names,
     inner_gradient,
+    is_rows,
     pass_lods,
     write_forward,
     write_gradient,
@@ -58,9 +58,8 @@ def _conditional_block_grad(writer: Writing, op: Operator) -> None:
             writer.source.add(Bind(_local(writer, op, grad), inner_gradient(writer, op, name)))
     with writer.source.inside(branch.otherwise):
         for name, grad in wanted:
-            var = op.block.find_var_recursive(grad)
-            rows = var is not None and var.type == VarType.SELECTED_ROWS
-            nothing = _no_rows if rows else _zeros_like
+            rows = is_rows(op, grad)
+            nothing = no_rows if rows else _zeros_like
             zeros = writer.source.constant("no_rows" if rows else "zeros_like", nothing)
             value = called(zeros, _local(writer, op, name))
             writer.source.add(Bind(_local(writer, op, grad), value))
@@ -69,10 +68,6 @@ def _conditional_block_grad(writer: Writing, op: Operator) -> None:
 
 def _zeros_like(value: Any) -> torch.Tensor | None:
     return torch.zeros_like(value) if isinstance(value, torch.Tensor) else None
-
-
-def _no_rows(value: torch.Tensor) -> SelectedRows:
-    return SelectedRows((), len(value), value.new_empty((0, *value.shape[1:])))
 
 
 @handles("select_output")

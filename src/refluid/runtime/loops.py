@@ -34,6 +34,7 @@ from refluid.runtime.blocks import (
     fix_lods,
     gradient_names,
     inner_gradient,
+    is_rows,
     pass_lods,
     write_forward,
     write_gradient,
@@ -108,7 +109,7 @@ def _while_grad(writer: Writing, op: Operator) -> None:
             zeros = writer.source.constant("zeros_like", zeros_like)
             add(Bind(gradient, called(zeros, gradient)))
     for name, grad in summed:
-        result = method(sums[name], "result", writer.local(op.block, name))
+        result = method(sums[name], "result", writer.local(op.block, name), is_rows(op, grad))
         add(Bind(writer.local(op.block, grad), result, op=op))
     for name, grad in arrays:
         outer, inner = writer.local(op.block, grad), inner_gradient(writer, op, name)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from refluid.analysis.uses import key_of
 from refluid.core.accumulator import Accumulator
+from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ops.control.recurrent import STEP_VALUES
@@ -21,6 +22,7 @@ from refluid.runtime.blocks import (
     enter,
     gradient_names,
     inner_gradient,
+    is_rows,
     write_forward,
     write_gradient,
 )
@@ -124,7 +126,7 @@ def _recurrent_grad(writer: Writing, op: Operator) -> None:
         if grad != EMPTY:
             add(Bind(writer.local(op.block, grad), state))
     for (one, name), (_, grad) in zip(sums, summed, strict=True):
-        result = method(one, "result", writer.local(op.block, name))
+        result = method(one, "result", writer.local(op.block, name), is_rows(op, grad))
         add(Bind(writer.local(op.block, grad), result, op=op))
 
 
@@ -151,7 +153,12 @@ def _states(op: Operator, name: str) -> list[str]:
 
 
 def stack_steps(values: list[Tensor], backwards: bool) -> Tensor:
-    """One tensor of the time steps' values, in the order of time."""
+    """One tensor of the time steps' values, in the order of time. EnforceNotMet without steps."""
+    if not values:
+        raise EnforceNotMet(
+            "its step inputs have no time steps (their first size is 0), so it has no outputs: "
+            "feed at least one step"
+        )
     return torch.stack(values[::-1] if backwards else values)
 
 

@@ -69,11 +69,11 @@ class RowSum:
         waiting, self._waiting = self._waiting, []
         self._sum.add(self._compute(*joined_rows(waiting, self._rows)))
 
-    def result(self, like: Any) -> Any:
-        """The gradient; zeros shaped as `like` where there was no round."""
+    def result(self, like: Any, rows: bool = False) -> Any:
+        """The gradient; where there was no round zeros shaped as `like`, or none of its `rows`."""
         if self._waiting:
             self._join()
-        return self._sum.result(like)
+        return self._sum.result(like, rows)
 
 
 @dataclass(frozen=True)

@@ -229,9 +229,10 @@ class Stepping(Accumulators):
         if not is_schedule(self._learning_rate):
             return {}
         kept = self._learning_rate.state_dict()
-        if list(kept) != ["step_num"]:
-            return {"LR_Scheduler": kept}
-        return {"global_step": np.array([kept["step_num"]], dtype="int64")}
+        found: dict[str, Any] = {} if list(kept) == ["step_num"] else {"LR_Scheduler": kept}
+        if "step_num" in kept:
+            found["global_step"] = np.array([kept["step_num"]], dtype="int64")
+        return found
 
     def set_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on from what `state_dict` gave, here or in another process; in dygraph only."""

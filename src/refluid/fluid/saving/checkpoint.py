@@ -27,7 +27,7 @@ from refluid.fluid.saving.persistence import (
 )
 from refluid.fluid.saving.programs import program_of
 from refluid.fluid.saving.served import as_trained_alone
-from refluid.fluid.saving.storing import Loaded, store
+from refluid.fluid.saving.storing import Loaded, few, store
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
 
@@ -211,17 +211,11 @@ def load(
 
 def _tell(absent: Sequence[str], unused: set[str], folder: str | Path) -> None:
     """Warns `load`'s caller of variables that a folder lacks, and of files that are none."""
-    said = [f"no file of {_few(absent)}, which keep their values"] * bool(absent)
+    said = [f"no file of {few(absent)}, which keep their values"] * bool(absent)
     if unused:
-        said.append(f"files not used: {_few(sorted(unused))}")
+        said.append(f"files not used: {few(sorted(unused))}")
     stems = sorted(name.removesuffix(".pdparams") for name in unused if name.endswith(".pdparams"))
     if absent and stems:
         said.append(f"what fluid.save wrote is loaded as {Path(folder) / stems[0]}")
     if said:
         warnings.warn(f"fluid.load: {folder} has {'; '.join(said)}", RuntimeWarning, stacklevel=3)
-
-
-def _few(names: Sequence[str]) -> str:
-    """The names, or the first eight and how many there are."""
-    shown = ", ".join(names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

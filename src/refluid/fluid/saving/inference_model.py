@@ -82,24 +82,18 @@ def save_inference_model(
     if not targets or not all(isinstance(var, Variable) for var in targets):
         raise ValueError(f"'target_vars' should be a list of Variable, but it is {targets}")
     program = program_to_save(main_program)
-    if program._servers is not None:
-        names = [var.name for var in targets]
-        with as_trained_alone(program, parameters_only=True) as trained:
-            if trained is not program:
-                own = [trained.global_block().var(name) for name in names]
-                rest = model_filename, params_filename, export_for_deployment, program_only
-                return save_inference_model(dirname, feeds, own, executor, trained, *rest)
     folder = Path(dirname)
     files: list[tuple[Path, Write]] = []
-    if not export_for_deployment:
-        _log.warning("export_for_deployment=False: the program is saved with its training part")
-        files.append((folder / (model_filename or "__model__.main_program"), _writer(program)))
-    pruned, outputs = inference_program(program, feeds, [var.name for var in targets])
-    files.append((folder / (model_filename or "__model__"), _writer(pruned)))
-    if not program_only:
-        kept = [var for var in pruned.list_vars() if is_persistable(var)]
-        files += writing(folder, kept, params_filename)
-    write_files(files)
+    with as_trained_alone(program, parameters_only=True) as trained:
+        if not export_for_deployment:
+            _log.warning("export_for_deployment=False: the program is saved with its training part")
+            files.append((folder / (model_filename or "__model__.main_program"), _writer(trained)))
+        pruned, outputs = inference_program(trained, feeds, [var.name for var in targets])
+        files.append((folder / (model_filename or "__model__"), _writer(pruned)))
+        if not program_only:
+            kept = [var for var in pruned.list_vars() if is_persistable(var)]
+            files += writing(folder, kept, params_filename)
+        write_files(files)
     return outputs
 
 

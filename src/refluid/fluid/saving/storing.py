@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from refluid.core.values import LoDTensor, SelectedRows
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
+
+_log = logging.getLogger("refluid")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ def store(loaded: Iterable[Loaded], device: Any, scope: Scope | None = None) -> 
     kept = list(loaded)
     for one in kept:
         _check(one)
+    kept = _without_served_tables(kept)
     target = global_scope() if scope is None else scope
     for one in kept:
         cell = target.find_var(one.var.name) or target.var(one.var.name)
@@ -44,6 +48,29 @@ def store(loaded: Iterable[Loaded], device: Any, scope: Scope | None = None) -> 
             cell.value, cell.lod = one.value, []
         else:
             cell.value, cell.lod = one.value.tensor.to(device), one.value.lod()
+
+
+def _without_served_tables(loaded: Sequence[Loaded]) -> list[Loaded]:
+    """What is stored: not the tables of a trainer's program, which servers have.
+
+    Warns of these, and of parameters: servers don't learn of them.
+    """
+    lost, left = list[str](), list[Loaded]()
+    for one in loaded:
+        name, servers = one.var.name, one.var.block.program._servers
+        held = servers is not None and name in servers.held
+        lost += [name] * held
+        if not (held and name in servers.split.layout.tables):
+            left.append(one)
+    if lost:
+        _log.warning(
+            "%s: loaded into this trainer alone. Servers have %s, and the next step takes theirs. "
+            "Load before they begin (fluid.io.load_persistables for a server's startup program, "
+            "fleet.init_server(folder)) or from a trainer (fleet.load_model(folder))",
+            few(sorted(lost)),
+            "them" if len(lost) > 1 else "it",
+        )
+    return left
 
 
 def _check(one: Loaded) -> None:
@@ -84,3 +111,9 @@ def _writes(op: Operator, name: str) -> bool:
     keeps = op.role & (OpRole.OPTIMIZE | OpRole.LR_SCHED)
     idle = op.attrs.get("is_test") and name in op.input_arg_names
     return not keeps and not idle and name in op.output_arg_names
+
+
+def few(names: Sequence[str]) -> str:
+    """The names, or the first eight and how many there are."""
+    shown = ", ".join(names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

@@ -185,14 +185,13 @@ class DistributeTranspiler:
         servers = arguments.server_addresses(pservers)
         arguments.check_number(self.trainer_num, self.trainer_id)
         arguments.check_cutting(config.min_block_size, config.split_method)
-        options = SplitOptions(
-            config.slice_var_up, config.min_block_size, _dealing(config.split_method, servers)
-        )
+        any_ids, dealt = getattr(config, "_any_ids", False), _dealing(config.split_method, servers)
+        options = SplitOptions(config.slice_var_up, config.min_block_size, dealt, any_ids)
         mode = TrainingMode(_mode(config, sync_mode=sync_mode))
         who = self.trainer_num, self.trainer_id
         self._split = split(main, startup, servers, *who, mode, options)
         self._connection = Connection(self._split, config.geo_sgd_need_push_nums)
-        main._servers = startup._servers = self._connection
+        self._connection.serve(main, startup)
 
     def _parted(self) -> Any:
         if self._split is None:

@@ -11,19 +11,20 @@ from torch import Tensor
 from refluid.comm.servers import Where, link_of
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ops.comm.servers import flat_ids
+from refluid.ops.comm.servers import flat_ids, no_rows
 
 _LOOKUP = "distributed_lookup_table"
 
 
 @dataclass(frozen=True)
 class AheadLookup:
-    """A lookup whose ids are those of a batch as it is read."""
+    """A lookup whose ids are those of a batch as it is read; below `height`, unless that is 0."""
 
     where: Where
     table: str
     version: str
     names: tuple[str, ...]
+    height: int = 0
 
 
 def lookups_ahead(program: Program, given: frozenset[str]) -> list[AheadLookup]:
@@ -47,13 +48,16 @@ def lookups_ahead(program: Program, given: frozenset[str]) -> list[AheadLookup]:
 def _described(op: Operator) -> AheadLookup:
     where = tuple(op.attr("endpoints")), int(op.attr("trainer_id"))
     version = str(op.attr("lookup_table_version"))
-    return AheadLookup(where, op.attr("table_names")[0], version, tuple(op.input("Ids")))
+    names, height = tuple(op.input("Ids")), sum(op.attr("height_sections"))
+    return AheadLookup(where, op.attr("table_names")[0], version, names, height)
 
 
 def announce(lookups: list[AheadLookup], batch: Mapping[str, Tensor]) -> None:
-    """Tells the servers' links which ids the next step has."""
+    """Tells the servers' links which ids the next step has; not those that it will refuse."""
     found: defaultdict[Where, dict[str, list[Tensor]]] = defaultdict(dict)
     for one in lookups:
-        found[one.where][one.table] = [flat_ids(batch[name], one.version) for name in one.names]
+        flat = [flat_ids(batch[name], one.version) for name in one.names]
+        if not (one.height and any(len(no_rows(one.height, part)) for part in flat)):
+            found[one.where][one.table] = flat
     for where, ids in found.items():
         link_of(*where).announce(ids)

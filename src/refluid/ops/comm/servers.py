@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.comm import Communicator
-from refluid.comm.servers import link_of, replicas_here
+from refluid.comm.servers import LOOKED_UP, link_of, replicas_here
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.block import Block
@@ -36,11 +36,24 @@ def send(
 ) -> list[Tensor]:
     """Hands the gradients X, called `send_varnames`, on to the servers at `epmap`.
 
-    Of replicas in one process, which have the same gradients, the first does it.
+    Of replicas in one process, which have the same gradients, the first does it. Ids that were
+    looked up are those of all replicas.
     """
-    if not replicas_here(comm).rank:
-        link_of(epmap, trainer_id).send(dict(zip(send_varnames, X, strict=True)))
+    here = replicas_here(comm)
+    named = dict(zip(send_varnames, X, strict=True))
+    if here.size > 1:
+        named |= {name: _of_all(one, here) for name, one in named.items() if LOOKED_UP in name}
+    if not here.rank:
+        link_of(epmap, trainer_id).send(named)
     return []
+
+
+def _of_all(ids: Tensor | SelectedRows, replicas: Communicator) -> Tensor:
+    """The ids of all replicas, [n]."""
+    found = [one.reshape(-1) for one in replicas.all_gather(ids) if isinstance(one, Tensor)]
+    together = torch.cat(found)
+    replicas.barrier()  # a step that goes on may write to its own
+    return together
 
 
 @operator("send_barrier", outputs="Out*?", **_HOW)
@@ -122,9 +135,12 @@ def distributed_lookup_table(
     """For each Ids the rows of the table `table_names[0]` that the servers have.
 
     `lookup_table` takes ids (..., 1), `lookup_table_v2` ids (...); those of padding_idx give zeros.
-    W: stands for the table in the trainer, with its shape and nothing else.
+    W: stands for the table in the trainer, with its shape and nothing else. height_sections: where
+    they are given ids are below their sum, else any int64.
     """
     ids = [flat_ids(one, lookup_table_version) for one in Ids]
+    if height_sections:
+        _require_rows(table_names[0], sum(height_sections), ids)
     found = link_of(endpoints, trainer_id).look_up(table_names[0], ids)
     if padding_idx == -1:
         return list(found)
@@ -135,6 +151,30 @@ def distributed_lookup_table(
 def flat_ids(ids: Tensor, version: str) -> Tensor:
     """Ids (...), of which `lookup_table` has (..., 1)."""
     return ids.reshape(ids.shape[:-1]) if version == "lookup_table" else ids
+
+
+def no_rows(height: int, ids: Tensor) -> Tensor:
+    """The places of those ids, flat, that are no row of a table: int64 [n]."""
+    flat = ids.reshape(-1)
+    # Without signs negative ones are the largest.
+    if not len(flat) or flat.cpu().numpy().view(f"u{flat.itemsize}").max() < height:
+        return torch.empty(0, dtype=torch.int64)
+    return ((flat < 0) | (flat >= height)).nonzero().reshape(-1)
+
+
+def _require_rows(table: str, height: int, ids: Sequence[Tensor]) -> None:
+    """EnforceNotMet, in Fluid's words, for an id that is no row of a table on servers."""
+    for number, one in enumerate(ids):
+        wrong = no_rows(height, one)
+        if len(wrong):
+            place, which = int(wrong[0]), f"Ids {number + 1}" if len(ids) > 1 else "the ids"
+            raise EnforceNotMet(
+                "Variable value (input) of OP(fluid.layers.embedding) expected >= 0 and < "
+                f"{height}, but got {int(one.reshape(-1)[place])}. Please check input value: "
+                f"element {place} of {which} is no row of table {table!r}, which has {height} on "
+                "the servers. Where ids may be any numbers, as hashes are, say "
+                "is_distributed=True to the embedding"
+            )
 
 
 @operator("fake_init", outputs="Out", **_HOW)
@@ -151,7 +191,7 @@ def checkpoint_notify(
     lookup_table: str,
     trainer_id: int = 0,
 ) -> tuple[()]:
-    """Has each server write what it has of a table below the folder `dir`, or of all: `""`."""
+    """Writes a table of the servers, or all for `""`, to the folder `dir`: as fleet.save_model."""
     link_of(epmap, trainer_id).save(dir, lookup_table)
     return ()
 

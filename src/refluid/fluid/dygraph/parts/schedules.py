@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from refluid.eager import VarBase
+
+_log = logging.getLogger("refluid")
+# What a warmup keeps of the schedule that follows it: Paddle 2 calls its own so.
+_FOLLOWS = "LinearWarmup_LR"
 
 
 def number_of(rate: Any) -> float:
@@ -229,7 +234,10 @@ class NoamDecay(_Computed):
 
 
 class LinearLrWarmup(LearningRateDecay):
-    """From start_lr to end_lr in warmup_steps steps, then `learning_rate`, a number or schedule."""
+    """From start_lr to end_lr in warmup_steps steps, then `learning_rate`, a number or schedule.
+
+    A schedule's state is part of this one's; where it is missing, the schedule stays as it is.
+    """
 
     def __init__(
         self,
@@ -260,3 +268,24 @@ class LinearLrWarmup(LearningRateDecay):
         if self.step_num < self.warmup_steps:
             return self.lr_ratio_before_warmup * self.step_num + self.start_lr
         return base
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `set_dict` needs to go on, with the state of a schedule that follows."""
+        found = super().state_dict()
+        if isinstance(self.learning_rate, LearningRateDecay):
+            found[_FOLLOWS] = self.learning_rate.state_dict()
+        return found
+
+    def set_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on where `state_dict` was taken. RuntimeError for a missing entry."""
+        super().set_dict(state_dict)
+        if not isinstance(self.learning_rate, LearningRateDecay):
+            return
+        if _FOLLOWS in state_dict:
+            self.learning_rate.set_dict(state_dict[_FOLLOWS])
+        else:
+            _log.warning(
+                "the state of LinearLrWarmup has nothing of the %s that follows it, which stays as "
+                "it is: call its own set_dict, or set its step_num, to go on",
+                type(self.learning_rate).__name__,
+            )

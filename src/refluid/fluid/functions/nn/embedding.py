@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from refluid.build import op
 from refluid.core.dtypes import VarType, as_dtype
 from refluid.fluid.layer_helper import LayerHelper
 from refluid.ir.variable import Variable
+
+# What a table of servers that grows is declared with: nobody makes it whole.
+_UNKNOWN_HEIGHT = 2**40
+_grows: list[bool] = []
+
+
+@contextmanager
+def growing_tables() -> Iterator[None]:
+    """Within the block a table may have -1 rows: as many as come, where servers hold it."""
+    _grows.append(True)
+    try:
+        yield
+    finally:
+        _grows.pop()
 
 
 def embedding(
@@ -39,14 +54,17 @@ def look_up(
     helper = LayerHelper("embedding", param_attr=given["param_attr"])
     kind = as_dtype(given["dtype"])
     padding: int | None = given["padding_idx"]
-    rows = given["size"][0]
+    size = given["size"]
+    if _grows and size[0] == -1:
+        size = [_UNKNOWN_HEIGHT, *size[1:]]
+    rows = size[0]
     if padding is None:
         padding = -1
     elif not -rows <= padding < rows:
         raise ValueError(f"embedding: padding_idx {padding} is outside a table of {rows} rows")
     elif padding < 0:
         padding += rows
-    table = helper.create_parameter(helper.param_attr, given["size"], kind)
+    table = helper.create_parameter(helper.param_attr, size, kind)
     sparse, distributed = given["is_sparse"], given["is_distributed"]
     attrs = {
         "is_sparse": sparse,

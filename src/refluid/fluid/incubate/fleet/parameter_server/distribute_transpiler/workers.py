@@ -134,7 +134,7 @@ class DistributedTranspiler(FleetTables, Fleet):
         from refluid.pserver.saved_models import predicting, whole_scope
 
         scope = whole_scope(self._connection(), parameters_only=True)
-        program = predicting(split, scope)
+        program = predicting(split.side.main, split, scope)
         with io_scope(scope):
             return io.save_inference_model(
                 dirname,

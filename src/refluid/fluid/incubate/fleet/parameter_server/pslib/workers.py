@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, NoReturn
 
 from refluid.fluid.executor import Executor
+from refluid.fluid.functions.nn.embedding import growing_tables
 from refluid.fluid.incubate.fleet.base.mode import Mode
 from refluid.fluid.incubate.fleet.base.mpi_roles import MPISymetricRoleMaker
 from refluid.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
@@ -164,7 +166,10 @@ class DownpourOptimizer(TranspilerOptimizer):
     """Makes the loss's program that of this process. strategy: pslib's options."""
 
     def __init__(self, optimizer: Any, strategy: Any = None) -> None:
-        super().__init__(optimizer, StrategyFactory.create_async_strategy())
+        asynchronous = StrategyFactory.create_async_strategy()
+        config: Any = asynchronous.get_program_config()
+        config._any_ids = True  # pslib's tables have no height
+        super().__init__(optimizer, asynchronous)
         if strategy is not None and not isinstance(strategy, dict):
             raise TypeError(f"pslib takes a dict of options, not {type(strategy).__name__}")
         for line in complaints(strategy or {}):
@@ -200,16 +205,18 @@ def _only(given: Any, name: str) -> Any:
 
 
 class fleet_embedding:
-    """Within the block embeddings are what they are elsewhere.
+    """Within the block embeddings may have -1 rows, as many as come; else they are as elsewhere.
 
     click_name: whose clicks pslib counts for rows; refluid's servers count updates.
     """
 
     def __init__(self, click_name: str, scale_sparse_grad: bool = True) -> None:
         self.click_name, self.scale_sparse_grad = click_name, scale_sparse_grad
+        self._within = ExitStack()
 
     def __enter__(self) -> None:
         """Begins the block."""
+        self._within.enter_context(growing_tables())
 
     def __exit__(
         self,
@@ -218,6 +225,7 @@ class fleet_embedding:
         exc_tb: TracebackType | None,
     ) -> None:
         """Ends it."""
+        self._within.close()
 
 
 fleet = PSLib()
