@@ -17,7 +17,7 @@ import numpy as np
 import paddle.fluid as fluid
 
 def net(x):
-    return fluid.layers.conv2d(x, num_filters=4, filter_size=9)
+    return {layer}
 
 x = fluid.data('x', {shape})
 loss = fluid.layers.mean(net(x))
@@ -25,6 +25,8 @@ exe = fluid.Executor(fluid.CPUPlace())
 exe.run(fluid.default_startup_program())
 exe.run(feed={{'x': np.ones((2, 1, 5, 5), 'float32')}}, fetch_list=[loss])
 """
+
+_CONV = "fluid.layers.conv2d(x, num_filters=4, filter_size=9)"
 
 
 def _failed(folder: Path, text: str, *options: str, level: int = 1) -> str:
@@ -36,7 +38,7 @@ def _failed(folder: Path, text: str, *options: str, level: int = 1) -> str:
 
 
 def test_a_window_that_is_too_large_when_it_runs(tmp_path: Path) -> None:
-    said = _failed(tmp_path, _NET.format(shape=[None, 1, -1, -1])).splitlines()
+    said = _failed(tmp_path, _NET.format(layer=_CONV, shape=[None, 1, -1, -1])).splitlines()
     assert len(said) <= 13
     assert said[:3] == [
         "Traceback (most recent call last):",
@@ -52,16 +54,31 @@ def test_a_window_that_is_too_large_when_it_runs(tmp_path: Path) -> None:
     assert any(line.startswith("Fix: the window") for line in said)
 
 
-def test_a_window_that_is_too_large_when_it_is_made(tmp_path: Path) -> None:
-    said = _failed(tmp_path, _NET.format(shape=[None, 1, 5, 5])).splitlines()
+def test_a_window_that_is_too_large_for_what_was_declared(tmp_path: Path) -> None:
+    said = _failed(tmp_path, _NET.format(layer=_CONV, shape=[None, 1, 5, 5])).splitlines()
+    assert len(said) <= 17
+    assert said[0].startswith(
+        "operator conv2d: its filter is larger than its input x [-1, 1, 5, 5]"
+    )
+    assert said[1] == '  File "fail.py", line 5, in net'
+    assert said[4:6] == [
+        "Traceback (most recent call last):",
+        '  File "fail.py", line 11, in <module>',
+    ]
+    assert any(line.startswith("Fix: the window") for line in said)
+
+
+def test_sizes_that_are_wrong_when_a_layer_is_made(tmp_path: Path) -> None:
+    layer = "fluid.layers.elementwise_add(x, fluid.layers.ones([4, 4], 'float32'))"
+    said = _failed(tmp_path, _NET.format(layer=layer, shape=[None, 1, 5, 5])).splitlines()
     assert len(said) <= 12
     assert sum('File "fail.py"' in line for line in said) == 2  # the message repeats neither
-    assert "  Input(x): [-1, 1, 5, 5]" in said
+    assert "x of shape [-1, 1, 5, 5]" in said[-3]
     assert any(line.startswith("Fix: ") for line in said)
 
 
 def test_frames_of_refluid_and_torch_are_shown_by_a_flag(tmp_path: Path) -> None:
-    text = _NET.format(shape=[None, 1, -1, -1])
+    text = _NET.format(layer=_CONV, shape=[None, 1, -1, -1])
     short, long = _failed(tmp_path, text), _failed(tmp_path, text, level=2)
     for part in ("convolution.py", "executor.py", "direct cause"):
         assert part in long
@@ -72,7 +89,8 @@ def test_frames_of_refluid_and_torch_are_shown_by_a_flag(tmp_path: Path) -> None
 
 def test_without_the_command_the_text_is_short(tmp_path: Path) -> None:
     (tmp_path / "fail.py").write_text(
-        "import refluid.paddle\nrefluid.paddle.install()\n" + _NET.format(shape=[None, 1, -1, -1])
+        "import refluid.paddle\nrefluid.paddle.install()\n"
+        + _NET.format(layer=_CONV, shape=[None, 1, -1, -1])
     )
     ran = subprocess.run(
         [sys.executable, "fail.py"], cwd=tmp_path, capture_output=True, text=True, check=False
