@@ -119,7 +119,7 @@ def test_tiles_of_the_other_width(monkeypatch: pytest.MonkeyPatch) -> None:
     # Compiled anew for them, and kept nowhere; those that others call first.
     for module, names in (
         (loops, ("lay_panel", "lay_panels")),
-        (windows, ("lay_channels", "lay_panel", "multiply_panels", "coming")),
+        (windows, ("lay_channels", "lay_windows", "lay_panel", "multiply_panels", "coming")),
         (windows, ("multiply_windows", "multiply_groups")),
     ):
         for name in names:

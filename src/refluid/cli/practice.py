@@ -206,7 +206,7 @@ PROGRAMS: Mapping[str, Callable[[], None]] = {
 }
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
+    torch.set_num_threads(2)  # a team at least
     PROGRAMS[sys.argv[1]]()
     if unkept:
         sys.exit("; ".join(f"{name} isn't kept: {why}" for name, why in unkept.items()))

@@ -172,18 +172,22 @@ def _object_code(text: str) -> bytes:
     needed = {one.name for one in (*module.functions, *module.global_variables) if _is_needed(one)}
     if more := sorted(needed - _FROM_C):
         raise _CannotBeKept(f"it needs {', '.join(more)}")
-    features = llvm.get_host_cpu_features()
-    if vector_bits() == 256:
-        features.update({name: False for name in features if name.startswith(_OF_512_BITS)})
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=features.flatten(),
+        features=_features(llvm.get_host_cpu_features()),
         opt=3,
         reloc="pic",
         codemodel="small",
     )
     code: bytes = machine.emit_object(module)
     return code
+
+
+def _features(known: Any) -> str:
+    """What code may use of a processor's features: no wider registers than torch does."""
+    if vector_bits() == 256:
+        known.update({name: False for name in known if name.startswith(_OF_512_BITS)})
+    return str(known.flatten())
 
 
 def _is_needed(one: Any) -> bool:

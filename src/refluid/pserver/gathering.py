@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Set
 from typing import Any
 
 from refluid.core.errors import EnforceNotMet
-from refluid.pserver.members import TrainerRoll
+from refluid.pserver.members import TrainerRoll, listed
 
 
 class Gathers:
@@ -62,12 +62,8 @@ class Gathers:
             self._still, self._since = (stepping, pushes), members.now
         elif members.now - self._since >= members.deadline:
             raise EnforceNotMet(
-                f"trainers {_listed(here & members.there)} wait for all trainers, as at a barrier, "
-                f"while {_listed(stepping)} wait for their gradients in a step of synchronous "
+                f"trainers {listed(here & members.there)} wait for all trainers, as at a barrier, "
+                f"while {listed(stepping)} wait for their gradients in a step of synchronous "
                 f"training, and nothing happened for {members.deadline:g} s (FLAGS_rpc_deadline); "
                 "all trainers must take equally many steps before they wait for one another"
             )
-
-
-def _listed(trainers: Set[int]) -> str:
-    return ", ".join(map(str, sorted(trainers)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from refluid.pserver.figures import NO_FIGURES, TrainerFigures
@@ -130,9 +130,9 @@ class TrainerRoll:
         if waited < self.deadline:
             if waited >= min(self.lease, self.deadline / 2) and not self._told:
                 self._told = True
-                _LOGGER.warning(_AWAITED, _listed(never), self._there, waited, self.deadline)
+                _LOGGER.warning(_AWAITED, listed(never), self._there, waited, self.deadline)
             return []
-        _LOGGER.warning(_NEVER, _listed(never), self.deadline, self._there)
+        _LOGGER.warning(_NEVER, listed(never), self.deadline, self._there)
         for number in never:
             self.leave(number, NOBODY, lost=True)
         return never
@@ -145,7 +145,7 @@ class TrainerRoll:
     @property
     def _there(self) -> str:
         """Who is there, for the log."""
-        return f"{_listed(sorted(self.there)) or 'nobody'} of {self.expected} here"
+        return f"{listed(self.there) or 'nobody'} of {self.expected} here"
 
     @property
     def now(self) -> float:
@@ -176,5 +176,6 @@ class TrainerRoll:
         return not lost or max(lost) < self._clock() - self.patience
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
+def listed(trainers: Collection[int]) -> str:
+    """Their numbers, for a message."""
+    return ", ".join(map(str, sorted(trainers)))

@@ -134,19 +134,15 @@ class MessageSocket:
     def to(cls, address: str, keys: Keys | None, until: float) -> MessageSocket:
         """Connects before `until`, of `time.monotonic`. OSError where nobody answers in time."""
         host, port = host_and_port(address)
-        near = near_connection(address, until) if keys is None else None
-        if near is not None:
-            _tune(near, address)
-            return cls(near, greets=False)
+        if keys is None and (near := cls._near(address, until)) is not None:
+            return near
         far = socket.create_connection((host, port), seconds_left(until))
         try:
             if keys is None:
                 # A server has its name first: one that has just begun has it by now.
-                near = near_connection(address, until)
-                if near is not None:
+                if (near := cls._near(address, until)) is not None:
                     far.close()
-                    _tune(near, address)
-                    return cls(near, greets=False)
+                    return near
                 tell_of_detour(address)
             _tune(far, address)
             if keys is not None:
@@ -155,6 +151,15 @@ class MessageSocket:
             far.close()
             raise
         return cls(far)
+
+    @classmethod
+    def _near(cls, address: str, until: float) -> MessageSocket | None:
+        """Connects within this host; None where nobody is called so."""
+        near = near_connection(address, until)
+        if near is None:
+            return None
+        _tune(near, address)
+        return cls(near, greets=False)
 
     @classmethod
     def accepted(

@@ -51,6 +51,14 @@ def lay_channels(images: Any, window: Any, column: Any, size: Any, panel: Any) -
             row, image = 0, image + 1
 
 
+@compiled
+def lay_windows(images: Any, window: Any, column: Any, columns: Any, size: Any, panel: Any) -> None:
+    """Lays one panel, from a column of so many on: as of `lay_channels`."""
+    width = size[0]
+    for line in range(column, min(columns, column + width), 16):
+        lay_channels(images, window, line, size, panel + 4 * (line - column))
+
+
 @for_team
 def multiply_windows(
     counters: Any, left: Any, images: Any, window: Any, size: Any, scratch: Any, result: Any
@@ -65,9 +73,7 @@ def multiply_windows(
         end = min(columns, begin + panels * width)
         for column in range(begin, end, width):
             panel = mine + 4 * (column - begin) * depth
-            for line in range(column, min(columns, column + width), 16):
-                behind = panel + 4 * (line - column)
-                lay_channels(images, window, line, (width, first, depth), behind)
+            lay_windows(images, window, column, columns, (width, first, depth), panel)
         for column in range(begin, end, width):
             panel = mine + 4 * (column - begin) * depth
             multiply_panels(left, (height, depth), panel, result, column, (images, 0, 0))
@@ -131,8 +137,6 @@ def multiply_groups(
                 ahead = coming(part, column // width, (rows + height - 1) // height, first + deep)
                 if first + deep >= end:
                     ahead = images, 0, 0
-                for line in range(column, min(columns, column + width), 16):
-                    behind = panel + 4 * (line - column)
-                    lay_channels(images, window, line, (width, first, deep), behind)
+                lay_windows(images, window, column, columns, (width, first, deep), panel)
                 multiply_panels(left, (height, deep), panel, result, column, ahead)
         place = taken(shared)
