@@ -214,6 +214,26 @@ def test_a_step_that_failed_is_not_counted() -> None:
     assert choice.threads == 1
 
 
+class _Interrupted(float):
+    """The seconds of a step whose comparison is interrupted."""
+
+    def __le__(self, other: object) -> bool:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_within_a_trial_ends_it_and_the_next_one_chooses() -> None:
+    machine = loaded_between(1, HOUR)
+    choice = machine.train(1.2)
+    while choice.begin(machine.now) == 2:
+        machine.go_on(choice, machine.now + 0.01)
+    with pytest.raises(KeyboardInterrupt):
+        choice.end(machine.now, _Interrupted(0.01))
+    machine.go_on(choice, machine.now + 0.05)
+    assert choice.threads == 2
+    machine.go_on(choice, 120)
+    assert choice.threads == 1
+
+
 def test_it_waits_where_it_is_no_time_to_try() -> None:
     choice = ThreadChoice(2, lambda: None)
     for number in range(100):

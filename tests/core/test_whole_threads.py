@@ -5,11 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import get_ident
+from typing import Any
 
 import pytest
 
-from refluid.core.whole_threads import JoinedThread, begin, ended
+from refluid.core.whole_threads import JoinedThread, all_ended, begin, ended, submitted
 from tests.interrupting import Lingering, interrupted_in, interruptible
 
 
@@ -66,6 +68,61 @@ def test_a_thread_that_is_interrupted_as_it_starts_runs() -> None:
     assert done.wait(60)
     thread.join()
     assert thread not in threading.enumerate()
+
+
+class _Threads(ThreadPoolExecutor):
+    """Threads within whose `submit` Ctrl-C comes."""
+
+    def submit(self, *given: Any, **named: Any) -> Future[Any]:
+        signal.raise_signal(signal.SIGINT)
+        return super().submit(*given, **named)
+
+
+class _Future(Future[None]):
+    """A future within whose `add_done_callback` Ctrl-C comes."""
+
+    def add_done_callback(self, fn: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        super().add_done_callback(fn)
+
+
+def test_work_that_is_interrupted_as_it_is_submitted_is_done() -> None:
+    done = threading.Event()
+    with interruptible(), _Threads(1) as threads, pytest.raises(KeyboardInterrupt):
+        submitted(threads, done.set)
+    assert done.is_set()
+
+
+def test_works_that_need_each_other_are_all_submitted() -> None:
+    met = threading.Barrier(3)
+    with interruptible(), _Threads(3) as threads, pytest.raises(KeyboardInterrupt):
+        all_ended(lambda: [threads.submit(met.wait, 60) for _ in range(3)])
+    assert not met.broken
+
+
+def test_an_interrupt_as_a_future_begins_to_be_waited_for_leaves_it_whole() -> None:
+    future = _Future()
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        ended(future)
+    assert len(future._done_callbacks) == 1  # type: ignore[attr-defined]
+    future.set_result(None)
+
+
+def test_an_interrupt_comes_after_all_works_have_ended_and_a_second_one_at_once() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        works = [Lingering(), Lingering()]
+        ending = threading.Timer(1, lambda: [work.end() for work in works])
+        with interrupted_in("all_ended"):
+            ending.start()
+            all_ended(lambda: [threads.submit(work) for work in works])
+        assert all(work.over for work in works)
+        work = Lingering()
+        with interrupted_in("all_ended"):
+            again = threading.Timer(1, signal.pthread_kill, (get_ident(), signal.SIGINT))
+            again.start()
+            all_ended(lambda: [threads.submit(work)])
+        assert not work.over
+        work.end()
 
 
 def test_a_future_that_is_waited_for_is_left_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ import refluid.kernels.machine_code
 folder, phase, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 cpu = fluid.CPUPlace()
 row = fluid.data("row", [None, 1], "int64")
-fluid.layers.mean(fluid.layers.cast(row, "float32"))
+average = fluid.layers.mean(fluid.layers.cast(row, "float32"))
 exe = fluid.Executor(cpu)
 main = fluid.default_main_program()
 
@@ -85,7 +85,27 @@ def preload():
     slow.preload_into_memory()
     slow.wait_preload_done()
 
+split = fluid.CompiledProgram(main).with_data_parallel(places=[cpu, cpu])
+parallel, sums = fluid.Program(), []
+with fluid.program_guard(parallel):
+    for _ in range(8):
+        sums.append(fluid.layers.mean(fluid.layers.fc(fluid.data("wide", [64, 32]), 32)))
+    found = fluid.layers.sums(sums)
+    parallel.random_seed = 1
+exe.run(fluid.default_startup_program())
+strategy = fluid.ExecutionStrategy()
+strategy.num_threads = 2
+ordered = fluid.CompiledProgram(parallel).with_data_parallel(
+    places=[cpu], exec_strategy=strategy)
+
+class Watching(fluid.executor.FetchHandler):
+    def handler(self, values): pass
+
 PHASES = {
+    "replicas": lambda: exe.run(split, {"row": np.ones((50, 1), "int64")}, [average]),
+    "operators": lambda: exe.run(ordered, {"wide": np.ones((64, 32), "float32")}, [found]),
+    "handler": lambda: exe.train_from_dataset(
+        main, queue, thread=2, fetch_handler=Watching({"average": average}, 0.001)),
     "train": lambda: exe.train_from_dataset(main, queue),
     "threads": lambda: exe.train_from_dataset(main, queue, thread=2),
     "load": lambda: memory.load_into_memory(),
@@ -117,7 +137,8 @@ print("over", flush=True)
 """
 pytestmark = pytest.mark.usefixtures("ctrl_c")
 QUICK = ("train", "workers")
-PHASES = ("threads", "load", "preload", "exchange", "steps", "generator", "process", "program")
+PHASES = ("load", "preload", "exchange", "steps", "generator", "process", "program")
+STEPS = ("threads", "handler", "replicas", "operators")
 SECONDS, AGAIN = 300, 60
 
 
@@ -176,6 +197,6 @@ def test_ctrl_c(tmp_path: Path, phase: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("phase", [*QUICK, *PHASES, "decorators"])
+@pytest.mark.parametrize("phase", [*QUICK, *PHASES, *STEPS, "decorators"])
 def test_ctrl_c_again_and_again(tmp_path: Path, phase: str) -> None:
     interrupted(tmp_path, phase, 40, 23_461)

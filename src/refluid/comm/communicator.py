@@ -12,7 +12,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.threads import begin_thread
-from refluid.core.whole_threads import ended
+from refluid.core.whole_threads import ended, submitted
 
 Exchanged = Tensor | SelectedRows
 
@@ -147,7 +147,7 @@ class Beside:
 
     def start(self, exchange: Callable[..., Any], *given: Any) -> Work:
         """Calls it once those started before are done."""
-        return _Started(self._pool.submit(exchange, *given))
+        return _Started(submitted(self._pool, exchange, *given))
 
     def close(self) -> None:
         """Ends the thread once it is idle."""

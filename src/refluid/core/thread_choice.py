@@ -130,8 +130,9 @@ class ThreadChoice:
         elif now >= self._next_look and self._steps >= self._pace.warm:
             self._next_look = now + self._pace.look
             if self._is_due(now):
-                self._trial = trial(numbers(self.most), self._pace)
-                self._tried, self._length = next(self._trial), 0.0
+                trying = trial(numbers(self.most), self._pace)
+                self._tried, self._length = next(trying), 0.0
+                self._trial = trying  # last: an interrupt before leaves no trial
                 return self._tried
         return self.threads
 
@@ -147,7 +148,8 @@ class ThreadChoice:
         except StopIteration as ended:
             self._trial = None
             self._waiting()  # what waited in the trial says nothing of what follows
-            self._decide(ended.value)
+            if ended.value is not None:  # else an interrupt had ended it
+                self._decide(ended.value)
             self._pause(now)
 
     def _start(self, now: float) -> None:

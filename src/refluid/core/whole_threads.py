@@ -7,12 +7,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @contextmanager
@@ -45,6 +46,17 @@ def begin(thread: threading.Thread) -> None:
         thread.start()
 
 
+def submitted(
+    threads: Executor, work: Callable[P, T], *given: P.args, **named: P.kwargs
+) -> Future[T]:
+    """`work(*given, **named)`, given to one of the threads; a KeyboardInterrupt comes after that.
+
+    One that arrives within `submit` may come out as RuntimeError: see `Waiters`.
+    """
+    with interrupts_later():
+        return threads.submit(work, *given, **named)
+
+
 def ended(future: Future[T]) -> Future[T]:
     """The future, once it is done.
 
@@ -52,9 +64,28 @@ def ended(future: Future[T]) -> Future[T]:
     """
     over = threading.Lock()
     over.acquire()
-    future.add_done_callback(lambda _future: over.release())
+    with interrupts_later():  # halfway it would keep the lock that the thread at work needs
+        future.add_done_callback(lambda _future: over.release())
     over.acquire()
     return future
+
+
+def all_ended(begin: Callable[[], list[Future[T]]]) -> list[Future[T]]:
+    """The futures of works that need each other, once all are done: all begin, or none.
+
+    On a KeyboardInterrupt it is raised after they have ended, as nothing may change what they work
+    on until then; on a second one at once.
+    """
+    with interrupts_later():
+        futures = begin()
+    try:
+        for future in futures:
+            ended(future)
+    except KeyboardInterrupt:
+        for future in futures:
+            ended(future)
+        raise
+    return futures
 
 
 class JoinedThread:

@@ -19,7 +19,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.fetched import fetched
 from refluid.core.scope import Scope
 from refluid.core.threads import begin_thread
-from refluid.core.whole_threads import ended
+from refluid.core.whole_threads import ended, submitted
 from refluid.engine.choices import chosen
 from refluid.engine.dataset_progress import Progress
 from refluid.engine.dataset_trainer import Job, Trainer
@@ -158,7 +158,7 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
     # Not by joining threads: Python 3.11 takes one whose join was interrupted for one that ended.
     with ThreadPoolExecutor(len(trainers), thread_name_prefix="refluid trainer") as threads:
         try:
-            for one in [threads.submit(work, trainer) for trainer in trainers]:
+            for one in [submitted(threads, work, trainer) for trainer in trainers]:
                 ended(one)
         except BaseException:
             stopped.set()

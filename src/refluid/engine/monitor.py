@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from refluid.core.whole_threads import JoinedThread
+
 _LOGGER = logging.getLogger("refluid")
 
 
@@ -25,12 +27,13 @@ class Monitor:
 
     def __init__(self, handler: Handler, values: Callable[[], dict[str, Any]]) -> None:
         self._handler, self._values = handler, values
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="refluid fetch handler", daemon=True)
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._thread = JoinedThread(self._run, name="refluid fetch handler")
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._ended.wait(self._handler.period_secs):
+        while not self._ended.acquire(timeout=max(0, self._handler.period_secs)):
             try:
                 self._handler.handler(self._values())
             except Exception:
@@ -38,5 +41,5 @@ class Monitor:
 
     def stop(self) -> None:
         """Ends the thread, after the call that it may be in."""
-        self._ended.set()
+        self._ended.release()
         self._thread.join()

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from refluid.comm.communicator import Exchanged
 from refluid.comm.servers import LOOKED_UP
 from refluid.core.selected_rows import SelectedRows
-from refluid.core.whole_threads import ended
+from refluid.core.whole_threads import ended, submitted
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.kernels.rows.ids import unique_ids
 from refluid.pserver.layout import SparseParameter
@@ -117,7 +118,7 @@ class DeltaLink(TableLink):
                 sent[name] = ids[name], now
                 moved = (now - before.index_select(0, ids[name])) * share
                 changes[name] = SelectedRows(ids[name], len(own), moved)
-        submit = submit or self._pool.submit
+        submit = submit or partial(submitted, self._pool)
         asked = submit(self.client.push_and_pull, changes, ids, delta=True)
         self._under_way = _UnderWay(sent, asked)
         self._is_due = False

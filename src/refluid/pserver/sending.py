@@ -17,7 +17,7 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
-from refluid.core.whole_threads import Waiters, ended
+from refluid.core.whole_threads import Waiters, ended, submitted
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.pserver.links import TableLink, overwrite, together
 from refluid.pserver.table_client import TableClient
@@ -101,7 +101,7 @@ class SendingLink(TableLink):
 
     def announce(self, ids: Mapping[str, Sequence[Tensor]]) -> None:
         flat = {table: together(one).clone() for table, one in ids.items()}
-        asked = self._ahead.submit(self._asked, flat)
+        asked = submitted(self._ahead, self._asked, flat)
         self._known.steps.append(_Announcement(flat.copy(), asked))
 
     def _asked(self, ids: Mapping[str, Tensor]) -> Mapping[str, KnownRows]:

@@ -9,7 +9,7 @@ from typing import Any
 from refluid.comm import LocalGroup
 from refluid.core.errors import PeerFailed
 from refluid.core.threads import begin_thread, operator_threads
-from refluid.core.whole_threads import ended
+from refluid.core.whole_threads import all_ended
 
 
 class Replicas:
@@ -35,10 +35,11 @@ class Replicas:
 
     def run(self, work: Callable[[int], Any]) -> list[Any]:
         """`work(rank)` in every thread at once; the results by rank."""
-        futures = [
-            thread.submit(self._guarded, work, rank) for rank, thread in enumerate(self._threads)
-        ]
-        errors = [ended(future).exception() for future in futures]
+        threads = self._threads
+        futures = all_ended(
+            lambda: [one.submit(self._guarded, work, rank) for rank, one in enumerate(threads)]
+        )
+        errors = [future.exception() for future in futures]
         failed = [error for error in errors if error is not None]
         if failed:
             self.group.reset()

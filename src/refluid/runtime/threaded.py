@@ -24,7 +24,7 @@ from contextlib import contextmanager
 import torch
 
 from refluid.core.threads import begin_thread, operator_threads
-from refluid.core.whole_threads import Waiters, ended
+from refluid.core.whole_threads import Waiters, all_ended
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
 from refluid.ops.registry import find
@@ -67,8 +67,7 @@ class Schedule:
         pieces = [[functions[number] for number in chain] for chain in self._chains]
         run = _Running(self._counts, self._next, pieces)
         with _threads(self.threads) as pool:
-            for future in [pool.submit(run.work) for _ in range(self.threads)]:
-                ended(future).result()
+            all_ended(lambda: [pool.submit(run.work) for _ in range(self.threads)])
         if run.error is not None:
             raise run.error
 
