@@ -23,9 +23,9 @@ FLAG = "FLAGS_refluid_eager_known_updates"
 STEPS = 16
 
 
-def fluids(kind: Any, *given: Any) -> Any:
+def fluids(kind: Any, *given: Any, **more: Any) -> Any:
     def made(params: Any, clip: Any) -> Any:
-        return kind(0.1, *given, parameter_list=params, grad_clip=clip)
+        return kind(0.1, *given, parameter_list=params, grad_clip=clip, **more)
 
     return made
 
@@ -35,6 +35,8 @@ OPTIMIZERS = [
     fluids(fluid.optimizer.Adagrad),
     fluids(fluid.optimizer.Momentum, 0.9),
     fluids(fluid.optimizer.Adam),
+    fluids(fluid.optimizer.Momentum, 0.9, regularization=fluid.regularizer.L2Decay(0.3)),
+    fluids(fluid.optimizer.Adagrad, regularization=fluid.regularizer.L2Decay(0.3)),
     lambda params, _: paddle2.Adam(0.1, parameters=params),
     lambda params, _: paddle2.Momentum(0.1, 0.8, params, use_nesterov=True),
 ]
@@ -180,6 +182,34 @@ def test_which_updates_are_prepared(make: Any) -> None:
             former = events.keep(events.Log())
             assert not steadily(optimizer)
             events.keep(former)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Momentum", "Adam"])
+def test_decay_is_prepared_with_the_update(kind: str) -> None:
+    given, maker = [0.9] if kind == "Momentum" else [], getattr(fluid.optimizer, kind)
+    decay = fluid.regularizer.L2Decay(0.3)
+    with dygraph.guard():
+        layers = dygraph.Linear(3, 2), dygraph.Linear(3, 2)
+        layers[1].set_dict(layers[0].state_dict())
+        made, plain = (
+            fluids(maker, *given, regularization=one)(layer.parameters(), None)
+            for one, layer in zip((decay, None), layers, strict=True)
+        )
+        for number in range(5):
+            x = dygraph.to_variable(np.full((2, 3), number, "float32"))
+            for layer in layers:
+                layer.clear_gradients()
+                fluid.layers.mean(fluid.layers.square(layer(x))).backward()
+            slopes = [one.gradient().copy() for one in layers[0].parameters()]
+            made.minimize(fluid.layers.mean(x))
+            pairs = plain.backward(fluid.layers.mean(x))
+            plain.apply_gradients([(one, grad + 0.3 * one) for one, grad in pairs])
+            params = (layer.parameters() for layer in layers)
+            for one, other, slope in zip(*params, slopes, strict=True):
+                np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-7)
+                np.testing.assert_array_equal(one.gradient(), slope)
+        ops = made._at_once.latest.main.global_block().ops
+        assert [op.type for op in ops] == [kind.lower()] * 2 and steadily(made)
 
 
 def test_parameters_whose_memory_is_another_are_trained() -> None:

@@ -92,17 +92,18 @@ def steps(module: Any, kind: torch.dtype, lr: Any) -> list[Tensor]:
     """Two steps of each optimizer; all that they write."""
     written = []
     grads, ones = tensors(2, kind), [torch.ones(())] * len(SHAPES)
-    for momentum, nesterov in ((0.0, False), (0.9, False), (0.9, True)):
+    for momentum, nesterov, decay in ((0.0, False, 0.2), (0.9, False, 0.0), (0.9, True, 0.1)):
         params, kept = tensors(1, kind), tensors(3, kind) if momentum else []
         for _ in range(2):
-            named = SGD | {"momentum": momentum, "nesterov": nesterov, "lr": lr}
-            module.sgd_(params, grads, kept, **named)
+            named = SGD | {"momentum": momentum, "nesterov": nesterov, "weight_decay": decay}
+            module.sgd_(params, grads, kept, lr=lr, **named)
         written += params + kept
     for count in (torch.tensor(3.0), torch.tensor(1e9)):
         params, kept, squares = tensors(1, kind), tensors(3, kind), tensors(4, kind, 0.1)
         counts = [count] * len(SHAPES)
-        for _ in range(2):
-            module.adam_(params, grads, kept, squares, [], counts, lr=lr, eps=1e-8, **ADAM)
+        for decay in (0.0, 0.3):
+            named = ADAM | {"weight_decay": decay}
+            module.adam_(params, grads, kept, squares, [], counts, lr=lr, eps=1e-8, **named)
         written += params + kept + squares
     params, squares = tensors(1, kind), tensors(3, kind, 0.1)
     if not isinstance(lr, Tensor):

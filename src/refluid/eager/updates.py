@@ -25,6 +25,7 @@ from refluid.ir.defaults import program_guard
 from refluid.ir.names import GRAD
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter
+from refluid.passes.fold_weight_decay import Decays, fold_weight_decay
 
 Append = Callable[[list[Any]], Any]
 Runner = Callable[[Program, Scope], Callable[[], None]]
@@ -195,6 +196,8 @@ class Updates:
                 )
                 appended.append((static, gradient))
             self._append(appended)
+        given = frozenset(gradient.name for _, gradient in appended)
+        fold_weight_decay(main, Decays(given=given))
         parameters = [self.scope.var(one.name) for one, _ in pairs]
         gradients = [self.scope.var(one.name + GRAD) for one, _ in pairs]
         kept = {name: self.scope.var(name).value for name in self.scope.local_var_names()}

@@ -19,6 +19,7 @@ from refluid.ops.registry import with_fact
 from refluid.passes import (
     add_table_rows,
     early_updates,
+    fold_weight_decay,
     fuse_attention,
     fuse_bn_act,
     fuse_conv_bias,
@@ -142,6 +143,14 @@ FUSING: tuple[PipelinePass[Any], ...] = (
         lambda setting: setting.finds_rows and setting.replicas == 1 and not setting.as_written,
         _kept,
         with_fact("gives_rows"),
+    ),
+    # After the one before, which takes plain updates alone.
+    PipelinePass(
+        "fold_weight_decay",
+        fold_weight_decay.fold_weight_decay,
+        _always,
+        lambda setting: fold_weight_decay.Decays(setting.kept),
+        with_fact("decays"),
     ),
     _rules(
         "fuse_attention",

@@ -24,16 +24,25 @@ def _descend(param: Tensor, step: Tensor, lr: Any) -> None:
         param.sub_(step, alpha=lr)
 
 
+def _decayed(grads: Tensors, params: Tensors, decay: float) -> Tensors:
+    """grad + decay * param."""
+    if not decay:
+        return grads
+    return [grad.add(param, alpha=decay) for grad, param in zip(grads, params, strict=True)]
+
+
 def _sgd_each(
     params: Tensors,
     grads: Tensors,
     velocities: Tensors,
     *,
+    weight_decay: float,
     momentum: float,
     lr: Any,
     nesterov: bool,
     **_none: Any,
 ) -> None:
+    grads = _decayed(grads, params, weight_decay)
     for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
         if not velocities:
             _descend(param, grad, lr)
@@ -53,9 +62,11 @@ def _adam_each(
     lr: Any,
     beta1: float,
     beta2: float,
+    weight_decay: float,
     eps: float,
     **_none: Any,
 ) -> None:
+    grads = _decayed(grads, params, weight_decay)
     every = zip(params, grads, moments1, moments2, counts, strict=True)
     for param, grad, moment1, moment2, count in every:
         moment1.lerp_(grad, 1.0 - beta1)

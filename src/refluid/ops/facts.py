@@ -63,6 +63,8 @@ class Facts:
       doesn't say so, the gradients of all parameters.
     - `rows_suffice`: input slot -> output slot that is rows of a table where the former is, or none
       (`""`): of a table's gradient the rows that aren't zero do. Or a function of the operator.
+    - `decays`: the attribute, none of Fluid's, of how much of its parameter an update adds to the
+      gradient.
 
     Others:
 
@@ -71,6 +73,7 @@ class Facts:
     - `reverted`: backward passes take it back, gradients or not, as loops' counters.
     - `reads`: what it gives comes from a reader and follows from nothing that a plan is fed.
     - `ahead`: by how much Out is more than X, of an operator; None where it doesn't say.
+    - `times`: how many times X Out is, of an operator; None where it doesn't say.
     - `less_by`: Out says, of whole numbers, whether X and this much is less than Y.
     - `position`: input slot of the place of an item in an array, or of a step; where a loop's
       number says it, the body is given that.
@@ -118,6 +121,7 @@ class Facts:
     casts: bool = False
     rows_only: bool = False
     gives_rows: bool = False
+    decays: str = ""
     sparse: Slots = ()
     rows_suffice: Mapping[str, str] | Callable[[Operator], Mapping[str, str]] = field(
         default_factory=dict
@@ -126,6 +130,7 @@ class Facts:
     reverted: bool = False
     reads: bool = False
     ahead: Callable[[Operator], float | None] | None = None
+    times: Callable[[Operator], float | None] | None = None
     less_by: int | None = None
     position: str = ""
     rows: Mapping[str, str] = field(default_factory=dict)

@@ -25,6 +25,12 @@ def _ahead(op: Operator) -> float | None:
     return float(op.attr("bias")) if plain else None
 
 
+def _times(op: Operator) -> float | None:
+    """The factor, where nothing is added."""
+    plain = not op.attr("bias") and not op.input("ScaleTensor")
+    return float(op.attr("scale")) if plain else None
+
+
 def _scaled_rows(op: Operator) -> dict[str, str]:
     """Rows that aren't there stay zero without a bias."""
     return {} if op.attr("bias") else {"X": "Out"}
@@ -36,6 +42,7 @@ def _scaled_rows(op: Operator) -> dict[str, str]:
     maker=scale_gradient,
     by_autograd="always",
     ahead=_ahead,
+    times=_times,
     rows_suffice=_scaled_rows,
 )
 @keeps_rows()

@@ -19,7 +19,7 @@ from refluid.ops.optimizer.fused import adam_step, groups_by_rate, late_counts, 
 from refluid.ops.optimizer.steady import Kept, Powers, Slopes, are_alike, are_numbers
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
-from refluid.ops.sparse.sparse import update_rows
+from refluid.ops.sparse.sparse import dense, update_rows
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -36,6 +36,7 @@ KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
     uses=None,
     lod="",
     mutates={f"{slot}Out": slot for slot in KEPT},
+    decays="l2_decay",
 )
 def adam(
     Param: Tensor,
@@ -53,13 +54,14 @@ def adam(
     epsilon: float = 1e-8,
     lazy_mode: bool = False,
     min_row_size_to_use_multithread: Long = 1000,
+    l2_decay: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """moment1 = beta1 * moment1 + (1 - beta1) * grad; moment2 likewise of grad²;
 
     param -= rate * sqrt(1 - beta2_pow) / (1 - beta1_pow) * moment1 / (sqrt(moment2) + epsilon);
     then beta1_pow *= beta1 and beta2_pow *= beta2. Of a sparse Grad lazy_mode takes its rows
     only; else rows that it lacks move on with their moments. With it the powers are multiplied
-    before the step, not after it: so Fluid's recordings have it.
+    before the step, not after it: so Fluid's recordings have it. l2_decay: as of `sgd`.
     """
     betas = (
         beta1 if Beta1Tensor is None else Beta1Tensor.item(),
@@ -68,11 +70,12 @@ def adam(
     powers = [Beta1Pow], [Beta2Pow]
 
     def step(grad: Tensor, param: Tensor, moment1: Tensor, moment2: Tensor) -> None:
-        step_all([param], [grad], [LearningRate], [moment1], [moment2], *powers, betas, epsilon)
+        moments = [moment1], [moment2]
+        step_all([param], [grad], [LearningRate], *moments, *powers, betas, epsilon, decay=l2_decay)
 
     kept, state = (Param, Moment1, Moment2), (Beta1Pow, Beta2Pow, LearningRate)
-    if isinstance(Grad, Tensor):
-        step(Grad, *kept)
+    if isinstance(Grad, Tensor) or l2_decay:
+        step(dense(Grad), *kept)
         multiply(*powers, betas)
     elif lazy_mode and takes(Grad.index, Grad.value, *kept) and _are_numbers(*state):
         rows = Grad.index, Grad.value
@@ -108,6 +111,7 @@ def adam_many(
     epsilon: float = 1e-8,
     lazy_mode: bool = False,
     min_row_size_to_use_multithread: Long = 1000,
+    l2_decay: float = 0.0,
 ) -> None:
     """`adam` of all parameters of one corrected learning rate in one pass over their memory.
 
@@ -119,15 +123,15 @@ def adam_many(
     )
     kept = Moment1, Moment2, Beta1Pow, Beta2Pow
     if are_dense(Grad):
-        step_all(Param, Grad, LearningRate, *kept, betas, epsilon)
+        step_all(Param, Grad, LearningRate, *kept, betas, epsilon, decay=l2_decay)
         multiply(Beta1Pow, Beta2Pow, betas)
         return
     named: dict[str, Any] = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon}
     step = steady_tables(dict(zip(KEPT, (Param, *kept), strict=True)), **named, lazy_mode=lazy_mode)
-    if step is not None and step(Grad, LearningRate):
+    if step is not None and not l2_decay and step(Grad, LearningRate):
         return
     for param, one, two, *powers, rate, grad in zip(Param, *kept, LearningRate, Grad, strict=True):
-        adam(param, grad, rate, one, two, *powers, **named, lazy_mode=lazy_mode)
+        adam(param, grad, rate, one, two, *powers, **named, lazy_mode=lazy_mode, l2_decay=l2_decay)
 
 
 def are_dense(gradients: Tensors | list[SelectedRows]) -> TypeIs[Tensors]:
@@ -185,26 +189,29 @@ def step_all(
     betas: tuple[float, float],
     epsilon: float,
     corrects: bool = False,
+    decay: float = 0.0,
 ) -> None:
     """Moments and parameters one step on, by the powers as they are.
 
     corrects: epsilon is added to the root of the corrected moment, for which powers are read.
+    decay: as of `descend`.
     """
     if corrects or params[0].device.type == "cpu":
         groups = _groups_by_corrected_rate(rates, powers1, powers2, epsilon, corrects)
         if len(groups) == 1:
             ((rate, small),) = groups
-            adam_step(params, grads, moments1, moments2, rate, betas, small)
+            adam_step(params, grads, moments1, moments2, rate, betas, small, decay)
             return
         for (rate, small), group in groups.items():
             chosen, slopes = [params[i] for i in group], [grads[i] for i in group]
             kept = [moments1[i] for i in group], [moments2[i] for i in group]
-            adam_step(chosen, slopes, *kept, rate, betas, small)
+            adam_step(chosen, slopes, *kept, rate, betas, small, decay)
         return
     corrections = torch.cat(rates) * (1.0 - torch.cat(powers2)).sqrt_()
     corrections /= 1.0 - torch.cat(powers1)
     for i, each in enumerate(corrections.unbind()):
-        adam_step([params[i]], [grads[i]], [moments1[i]], [moments2[i]], each, betas, epsilon)
+        kept = [moments1[i]], [moments2[i]]
+        adam_step([params[i]], [grads[i]], *kept, each, betas, epsilon, decay)
 
 
 def steady_step(
@@ -214,6 +221,7 @@ def steady_step(
     beta2: float = BETA2,
     epsilon: float = 1e-8,
     corrects: bool = False,
+    l2_decay: float = 0.0,
     **_rows: Any,
 ) -> SteadyStep | None:
     """What makes `step_all` of these tensors with other gradients and rates."""
@@ -223,7 +231,7 @@ def steady_step(
     if betas_change or not (are_alike(params, *moments) and are_numbers(*numbers[0], *numbers[1])):
         return None
     slopes, first, second = Slopes(params), Powers(numbers[0], beta1), Powers(numbers[1], beta2)
-    others = {"weight_decay": 0.0, "amsgrad": False, "maximize": False}
+    others = {"weight_decay": l2_decay, "amsgrad": False, "maximize": False}
     move = partial(fused.adam_, beta1=beta1, beta2=beta2, **others)
     counts = late_counts(params)
 
@@ -231,7 +239,8 @@ def steady_step(
         one, two = first.common(), second.common()
         if one is None or two is None:
             rates = [torch.tensor([rate], dtype=torch.float64)] * len(params)
-            step_all(params, grads, rates, *moments, *numbers, (beta1, beta2), epsilon, corrects)
+            states, betas = (*moments, *numbers), (beta1, beta2)
+            step_all(params, grads, rates, *states, betas, epsilon, corrects, l2_decay)
             multiply(*numbers, (beta1, beta2))
             return
         small = epsilon_of(epsilon, two) if corrects else epsilon

@@ -89,19 +89,30 @@ def _rate(tensor: Tensor) -> Rate:
 
 
 def descend(
-    params: Tensors, grads: Tensors, velocities: Tensors, rate: Rate, mu: float, nesterov: bool
+    params: Tensors,
+    grads: Tensors,
+    velocities: Tensors,
+    rate: Rate,
+    mu: float,
+    nesterov: bool,
+    decay: float = 0.0,
 ) -> None:
-    """`param -= rate * grad`, or with velocities the momentum update."""
+    """`param -= rate * grad`, or with velocities the momentum update.
+
+    decay: so much of a parameter is added to its gradient before.
+    """
     used, slopes = _laid_out_as(params, velocities, grads)
     if used and mu == 0.0:  # torch's kernel takes no velocities then
         lists.mul_(used, mu)
         lists.add_(used, slopes)
-        slopes = used
+        if decay:
+            lists.add_(used, params, alpha=decay)
+        slopes, decay = used, 0.0
     fused.sgd_(
         params,
         slopes,
         [] if slopes is used else used,
-        weight_decay=0.0,
+        weight_decay=decay,
         momentum=mu,
         lr=rate,
         dampening=0.0,
@@ -125,8 +136,9 @@ def adam_step(
     rate: Rate,
     betas: tuple[float, float],
     epsilon: float,
+    decay: float = 0.0,
 ) -> None:
-    """Adam with `rate` as it is, without bias correction."""
+    """Adam with `rate` as it is, without bias correction. decay: as of `descend`."""
     used1, used2, slopes = _laid_out_as(params, moments1, moments2, grads)
     fused.adam_(
         params,
@@ -138,7 +150,7 @@ def adam_step(
         lr=rate,
         beta1=betas[0],
         beta2=betas[1],
-        weight_decay=0.0,
+        weight_decay=decay,
         eps=epsilon,
         amsgrad=False,
         maximize=False,

@@ -1,0 +1,145 @@
+"""Weight decay in updates: the numbers of operators of its own, and where it stays with them."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refluid.ops  # noqa: F401
+from refluid import fluid
+from tests.choices import often
+from tests.passes.rewriting import passed
+from tests.passes.texts import after
+
+layers, optimizer = fluid.layers, fluid.optimizer
+L1, L2 = fluid.regularizer.L1Decay, fluid.regularizer.L2Decay
+MAKERS: dict[str, Any] = {
+    "SGD": lambda **given: optimizer.SGD(0.1, **given),
+    "Momentum": lambda **given: optimizer.Momentum(0.1, 0.8, **given),
+    "without momentum": lambda **given: optimizer.Momentum(0.1, 0.0, **given),
+    "Nesterov": lambda **given: optimizer.Momentum(0.1, 0.8, use_nesterov=True, **given),
+    "Adam": lambda **given: optimizer.Adam(0.01, **given),
+    "lazy Adam": lambda **given: optimizer.Adam(0.01, lazy_mode=True, **given),
+    "RMSProp": lambda **given: optimizer.RMSProp(0.01, **given),
+}
+
+
+class Drawn:
+    """A network and an optimizer with decays, chosen at random."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        source = random.Random(f"{name} {seed}")
+        self.main, self.startup = fluid.Program(), fluid.Program()
+        self.main.random_seed = self.startup.random_seed = 7
+        with fluid.program_guard(self.main, self.startup), fluid.unique_name.guard():
+            word, x = fluid.data("word", [None, 1], "int64"), fluid.data("x", [None, 5])
+            own = [None, L1(0.03), L2(0.02), L2(0.0)]
+            rows = fluid.ParamAttr(regularizer=source.choice(own))
+            found = layers.embedding(word, [9, 5], is_sparse=source.random() < 0.5, param_attr=rows)
+            x = layers.elementwise_add(x, found)
+            for width in (source.randint(1, 9), source.randint(1, 9)):
+                weights = fluid.ParamAttr(regularizer=source.choice(own))
+                x = layers.fc(x, width, act="tanh", param_attr=weights)
+            self.loss = layers.mean(layers.square(x))
+            clips = [None, fluid.clip.GradientClipByGlobalNorm(0.1)]
+            given = {"regularization": source.choice([None, L2(0.1), L1(0.1)])}
+            made = MAKERS[name](**given, grad_clip=source.choice(clips))
+            _, pairs = made.minimize(self.loss)
+        self.gradients = [gradient.name for _, gradient in pairs]
+        rng = np.random.default_rng(seed)
+        self.feeds = [
+            {"x": rng.random((n, 5), "float32"), "word": rng.integers(0, 9, (n, 1))}
+            for n in rng.integers(1, 6, 6)
+        ]
+
+    def trained(self, *seen: str, replicas: int = 1) -> dict[str, Any]:
+        """All parameters and states after the steps."""
+        scope, exe = fluid.Scope(), fluid.Executor(fluid.CPUPlace())
+        run: Any = self.main
+        if replicas > 1:
+            places = fluid.cpu_places(replicas)
+            run = fluid.CompiledProgram(run).with_data_parallel(self.loss.name, places=places)
+        with fluid.scope_guard(scope):
+            exe.run(self.startup)
+            for feed in self.feeds:
+                many = {key: np.concatenate([value] * replicas) for key, value in feed.items()}
+                exe.run(run, feed=many, fetch_list=[self.loss, *seen])
+            kept = [one.name for one in self.main.list_vars() if one.persistable]
+            return {name: np.array(scope.find_var(name).get_tensor()) for name in kept}
+
+
+@pytest.mark.parametrize("seed", often(range(3), [0]))
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("name", MAKERS)
+def test_numbers_stay(name: str, replicas: int, seed: int) -> None:
+    """Gradients that are fetched have what is added to them, so nothing is folded then."""
+    drawn = Drawn(name, seed)
+    folded, written = drawn.trained(), drawn.trained(*drawn.gradients)
+    if replicas == 2:
+        folded = drawn.trained(replicas=2)
+    for key, value in written.items():
+        np.testing.assert_allclose(folded[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Momentum", "Adam"])
+def test_decays_are_folded(name: str) -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        loss = layers.mean(layers.fc(fluid.data("x", [None, 5]), 4))
+        pairs = MAKERS[name](regularization=L2(0.1)).minimize(loss)[1]
+    names = [op.type for op in passed(main, "fold_weight_decay").program.global_block().ops]
+    assert "scale" not in names and "sum" not in names
+    seen = pairs[0][1].name
+    kept = passed(main, "fold_weight_decay", kept=[seen]).program.global_block().ops
+    assert [op.type for op in kept].count("sum") == 1
+
+
+DECAYED = """var w: float32[4, 4]
+var g: float32[4, 4]
+var decay: float32[4, 4]
+matmul(X=x, Y=y) -> Out=g
+scale(X=w) -> Out=decay {scale=0.5}
+sum(X=[decay, g]) -> Out=g
+sgd(Param=w, Grad=g, LearningRate=rate) -> ParamOut=w {op_role=2}"""
+OTHERS = {
+    "the parameter changes": ("sum(", "increment(X=w) -> Out=w\nsum("),
+    "the penalty is read": ("sum(", "print(In=decay) -> Out=p\nsum("),
+    "the sum is read": ("sgd(", "print(In=g) -> Out=p\nsgd("),
+    "the sum is read later": ("{op_role=2}", "{op_role=2}\nprint(In=g) -> Out=p"),
+    "the penalty is read later": ("{op_role=2}", "{op_role=2}\nprint(In=decay) -> Out=p"),
+    "a number is added": ("{scale=0.5}", "{scale=0.5, bias=1.0}"),
+    "the factor is a tensor": ("scale(X=w)", "scale(X=w, ScaleTensor=s)"),
+    "another parameter decays": ("scale(X=w)", "scale(X=u)"),
+    "more is added": ("[decay, g]", "[decay, g, more]"),
+    "the gradient is of float16": ("var g: float32", "var g: float16"),
+    "the gradient is of rows": ("var g: float32", "var g: SELECTED_ROWS float32"),
+    "the update takes none": ("sgd(", "proximal_gd("),
+    "it is no update": ("{op_role=2}", "{op_role=0}"),
+    "the gradient changes": (
+        "sum(X=[decay, g]) -> Out=g\nsgd(Param=w, Grad=g",
+        "sum(X=[decay, g]) -> Out=t\nincrement(X=g) -> Out=g\nsgd(Param=w, Grad=t",
+    ),
+    "the decay is kept": ("var decay: float32[4, 4]", "var decay: float32[4, 4] persistable=true"),
+}
+
+
+@pytest.mark.parametrize("why", OTHERS)
+def test_others_stay(why: str) -> None:
+    old, new = OTHERS[why]
+    text = DECAYED.replace(old, new).replace("\nmatmul", "\nvar t: float32[4, 4]\nmatmul")
+    assert new in text and "l2_decay=0.5" in after(DECAYED, "fold_weight_decay")[0][-1]
+    found, done = after(text, "fold_weight_decay")
+    assert not done.reports.get("fold_weight_decay")
+    assert any(line.startswith("scale") for line in found)
+
+
+def test_a_sum_of_another_name_is_folded() -> None:
+    text = DECAYED.replace("Out=g\nsgd(Param=w, Grad=g", "Out=t\nsgd(Param=w, Grad=t")
+    text = text.replace("\nmatmul", "\nvar t: float32[4, 4]\nmatmul")
+    assert after(text, "fold_weight_decay")[0] == [
+        "matmul(X=x, Y=y) -> Out=g",
+        "sgd(Param=w, Grad=g, LearningRate=rate) -> ParamOut=w {l2_decay=0.5}",
+    ]
