@@ -15,7 +15,7 @@ from refluid.engine.setting import Setting
 from tests.passes.texts import after
 
 CASES = {path.stem: path for path in sorted((Path(__file__).parent / "cases").glob("*.txt"))}
-WATCHFUL = [one.name for one in PASSES if one.starts] + [
+WATCHFUL = [one.name for one in PASSES if one.starts()] + [
     one.name for one in PLACING if one.name not in ("data_parallel", "sharding")
 ]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
+from importlib import import_module
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -20,14 +21,6 @@ from refluid.passes import (
     add_table_rows,
     early_updates,
     fold_weight_decay,
-    fuse_attention,
-    fuse_bn_act,
-    fuse_conv_bias,
-    fuse_elewise_add_act,
-    fuse_gemm_epilogue,
-    fuse_relu_depthwise_conv,
-    fuse_softmax_cross_entropy,
-    fuse_squared_norm,
     half_on_cpu,
     time_steps,
 )
@@ -57,7 +50,7 @@ class PipelinePass(Generic[O]):
     rewrite: Callable[[Program, O], Report]
     wanted: Callable[[Setting], bool]
     options: Callable[[Setting], O]
-    starts: frozenset[str] = frozenset()
+    starts: Callable[[], frozenset[str]] = frozenset
     useful: Callable[[Program, O], bool] = lambda _program, _options: True
 
 
@@ -70,10 +63,26 @@ def _always(setting: Setting) -> bool:
 
 
 def _rules(
-    name: str, rules: Sequence[Rule], wanted: Callable[[Setting], bool]
+    name: str, wanted: Callable[[Setting], bool], module: str = "", which: str = "RULES"
 ) -> PipelinePass[Options]:
-    starts = frozenset[str]().union(*(rule.starts for rule in rules))
-    return PipelinePass(name, partial(apply, rules), wanted, _kept, starts)
+    """The pass of rules that a module of its name, or another one, has; read when it is wanted."""
+
+    @cache
+    def rules() -> Sequence[Rule]:
+        found: Sequence[Rule] = getattr(import_module(f"refluid.passes.{module or name}"), which)
+        return found
+
+    def starts() -> frozenset[str]:
+        return frozenset[str]().union(*(rule.starts for rule in rules()))
+
+    def rewrite(program: Program, options: Options) -> Report:
+        return apply(rules(), program, options)
+
+    return PipelinePass(name, rewrite, wanted, _kept, starts)
+
+
+def _with_fact(name: str) -> Callable[[], frozenset[str]]:
+    return lambda: with_fact(name)
 
 
 def _option(name: str) -> Callable[[Setting], bool]:
@@ -108,41 +117,33 @@ FUSING: tuple[PipelinePass[Any], ...] = (
         sync_batch_norm,
         lambda setting: setting.strategy.sync_batch_norm and setting.replicas > 1,
         _kept,
-        with_fact("synchronised"),
+        _with_fact("synchronised"),
     ),
     PipelinePass(
-        "batch_time_steps", time_steps.batch_time_steps, _always, _kept, time_steps.STARTS
+        "batch_time_steps",
+        time_steps.batch_time_steps,
+        _always,
+        _kept,
+        lambda: time_steps.STARTS,
     ),
     PipelinePass(
-        "add_table_rows", add_table_rows.add_table_rows, _always, _kept, with_fact("gives_rows")
+        "add_table_rows", add_table_rows.add_table_rows, _always, _kept, _with_fact("gives_rows")
     ),
-    _rules(
-        "fuse_relu_depthwise_conv",
-        fuse_relu_depthwise_conv.RULES,
-        _option("fuse_relu_depthwise_conv"),
-    ),
-    _rules("fuse_bn_add_act_ops", fuse_bn_act.OF_SUMS, _option("fuse_bn_add_act_ops")),
-    _rules("fuse_bn_act_ops", fuse_bn_act.RULES, _option("fuse_bn_act_ops")),
-    _rules("fuse_gemm_epilogue", fuse_gemm_epilogue.RULES, _option("fuse_gemm_epilogue")),
-    _rules(
-        "fuse_elewise_add_act_ops",
-        fuse_elewise_add_act.RULES,
-        _option("fuse_elewise_add_act_ops"),
-    ),
-    _rules(
-        "fuse_softmax_cross_entropy",
-        fuse_softmax_cross_entropy.RULES,
-        _option("enable_auto_fusion"),
-    ),
-    _rules("fuse_conv_bias", fuse_conv_bias.RULES, _always),
-    _rules("fuse_gemm_bias", fuse_gemm_epilogue.BIAS, _always),
-    _rules("fuse_squared_norm", fuse_squared_norm.RULES, _always),
+    _rules("fuse_relu_depthwise_conv", _option("fuse_relu_depthwise_conv")),
+    _rules("fuse_bn_add_act_ops", _option("fuse_bn_add_act_ops"), "fuse_bn_act", "OF_SUMS"),
+    _rules("fuse_bn_act_ops", _option("fuse_bn_act_ops"), "fuse_bn_act"),
+    _rules("fuse_gemm_epilogue", _option("fuse_gemm_epilogue")),
+    _rules("fuse_elewise_add_act_ops", _option("fuse_elewise_add_act_ops"), "fuse_elewise_add_act"),
+    _rules("fuse_softmax_cross_entropy", _option("enable_auto_fusion")),
+    _rules("fuse_conv_bias", _always),
+    _rules("fuse_gemm_bias", _always, "fuse_gemm_epilogue", "BIAS"),
+    _rules("fuse_squared_norm", _always),
     PipelinePass(
         "update_table_rows",
         add_table_rows.update_table_rows,
         lambda setting: setting.finds_rows and setting.replicas == 1 and not setting.as_written,
         _kept,
-        with_fact("gives_rows"),
+        _with_fact("gives_rows"),
     ),
     # After the one before, which takes plain updates alone.
     PipelinePass(
@@ -150,13 +151,9 @@ FUSING: tuple[PipelinePass[Any], ...] = (
         fold_weight_decay.fold_weight_decay,
         _always,
         lambda setting: fold_weight_decay.Decays(setting.kept),
-        with_fact("decays"),
+        _with_fact("decays"),
     ),
-    _rules(
-        "fuse_attention",
-        fuse_attention.RULES,
-        lambda setting: setting.attends and not setting.as_written,
-    ),
+    _rules("fuse_attention", lambda setting: setting.attends and not setting.as_written),
 )
 # For each replica.
 PLACING: tuple[PipelinePass[Any], ...] = (
@@ -167,7 +164,7 @@ PLACING: tuple[PipelinePass[Any], ...] = (
         recompute_activations,
         attrgetter("saves"),
         _kept,
-        with_fact("activation"),
+        _with_fact("activation"),
     ),
     PipelinePass(
         "early_updates",
@@ -250,7 +247,8 @@ def run_passes(
     reports: dict[str, Report] = {}
     for one in passes:
         options = one.options(setting)
-        if (one.starts and not one.starts & types) or not one.useful(target, options):
+        starts = one.starts()
+        if (starts and not starts & types) or not one.useful(target, options):
             continue
         if target is program and not owned:
             target = program.clone()

@@ -48,7 +48,8 @@ class _Kept(Loader):
 
     def __init__(self, modules: dict[str, ModuleType]) -> None:
         self._modules = modules
-        self._specs = {name: module.__spec__ for name, module in modules.items()}
+        # `typing.io` is a class, and has none.
+        self._specs = {name: getattr(one, "__spec__", None) for name, one in modules.items()}
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         sys.modules.update(self._modules)
