@@ -173,6 +173,7 @@ PLACING: tuple[PipelinePass[Any], ...] = (
         lambda _setting: early_updates.UpdateGroups(),
         useful=early_updates.is_useful,
     ),
+    _rules("update_by_tiles", attrgetter("updates_by_tiles")),
     PipelinePass(
         "half_on_cpu",
         half_on_cpu.half_on_cpu,

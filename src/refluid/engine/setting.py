@@ -69,6 +69,12 @@ class Setting:
         waits = self.threads > 1 and self.strategy.enable_backward_optimizer_op_deps
         return self.strategy.memory_optimize is not False and not waits and not self.overlaps
 
+    @property
+    def updates_by_tiles(self) -> bool:
+        """Whether large weights may be updated as their gradient is computed."""
+        alone = self.replicas == 1 and self.device.type == "cpu"
+        return alone and self.updates_early and not self.as_written
+
 
 # A whole program in one process, by Fluid's defaults.
 AS_USUAL = Setting()

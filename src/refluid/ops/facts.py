@@ -73,6 +73,8 @@ class Facts:
     - `reverted`: backward passes take it back, gradients or not, as loops' counters.
     - `reads`: what it gives comes from a reader and follows from nothing that a plan is fed.
     - `ahead`: by how much Out is more than X, of an operator; None where it doesn't say.
+    - `by_tiles`: of an update, the operator that computes the gradient, of the weights of a fully
+      connected layer, as well: tile by tile.
     - `times`: how many times X Out is, of an operator; None where it doesn't say.
     - `less_by`: Out says, of whole numbers, whether X and this much is less than Y.
     - `position`: input slot of the place of an item in an array, or of a step; where a loop's
@@ -122,6 +124,7 @@ class Facts:
     rows_only: bool = False
     gives_rows: bool = False
     decays: str = ""
+    by_tiles: str = ""
     sparse: Slots = ()
     rows_suffice: Mapping[str, str] | Callable[[Operator], Mapping[str, str]] = field(
         default_factory=dict

@@ -37,6 +37,7 @@ KEPT = ("Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
     lod="",
     mutates={f"{slot}Out": slot for slot in KEPT},
     decays="l2_decay",
+    by_tiles="adam_by_tiles",
 )
 def adam(
     Param: Tensor,

@@ -27,6 +27,7 @@ Tensors = list[Tensor]
     mutates={"ParamOut": "Param"},
     rows_suffice={"Grad": ""},
     decays="l2_decay",
+    by_tiles="sgd_by_tiles",
 )
 def sgd(
     Param: Tensor,
@@ -65,6 +66,7 @@ def sgd_many(
     lod="",
     mutates={"ParamOut": "Param", "VelocityOut": "Velocity"},
     decays="l2_decay",
+    by_tiles="momentum_by_tiles",
 )
 def momentum(
     Param: Tensor,
