@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -66,15 +65,7 @@ def last(images: Tensor) -> Tensor:
     return images.contiguous(memory_format=torch.channels_last)
 
 
-@pytest.fixture(params=[1, 2, 3])
-def _threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("_threads")
+@pytest.mark.usefixtures("by_threads")
 @pytest.mark.parametrize("group", range(4))
 def test_of_any_sizes(group: int) -> None:
     for seed in range(40 * group, 40 * (group + 1)):
@@ -180,7 +171,7 @@ def test_so_many_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         x = torch.ones(1, 16, side, side)
         found = [trying(x, x, x, (1, 1)) for _ in range(5)]
         assert found[-1] == ("by_torch" if side == 5 else "by_panels")
-    assert len(trying._took) == 2
+    assert len(trying._known) == 2
     assert seconds.ways["by_panels"] == 8
 
 

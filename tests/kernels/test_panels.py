@@ -59,15 +59,7 @@ class Drawn:
         assert bool(((found - wanted).abs() <= 1e-6 * scale).all())
 
 
-@pytest.fixture(params=[1, 2, 3])
-def _threads(request: pytest.FixtureRequest) -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("_threads")
+@pytest.mark.usefixtures("by_threads")
 @pytest.mark.parametrize("group", range(8))
 def test_of_any_sizes(group: int) -> None:
     for seed in range(48 * group, 48 * (group + 1)):

@@ -11,7 +11,7 @@ from torch import Tensor
 from refluid.comm.servers import Where, link_of
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
-from refluid.ops.comm.servers import flat_ids, no_rows
+from refluid.ops.comm.servers import flat_ids, ids_beyond
 
 _LOOKUP = "distributed_lookup_table"
 
@@ -57,7 +57,7 @@ def announce(lookups: list[AheadLookup], batch: Mapping[str, Tensor]) -> None:
     found: defaultdict[Where, dict[str, list[Tensor]]] = defaultdict(dict)
     for one in lookups:
         flat = [flat_ids(batch[name], one.version) for name in one.names]
-        if not (one.height and any(len(no_rows(one.height, part)) for part in flat)):
+        if not (one.height and any(len(ids_beyond(one.height, part)) for part in flat)):
             found[one.where][one.table] = flat
     for where, ids in found.items():
         link_of(*where).announce(ids)

@@ -153,7 +153,7 @@ def flat_ids(ids: Tensor, version: str) -> Tensor:
     return ids.reshape(ids.shape[:-1]) if version == "lookup_table" else ids
 
 
-def no_rows(height: int, ids: Tensor) -> Tensor:
+def ids_beyond(height: int, ids: Tensor) -> Tensor:
     """The places of those ids, flat, that are no row of a table: int64 [n]."""
     flat = ids.reshape(-1)
     # Without signs negative ones are the largest.
@@ -165,7 +165,7 @@ def no_rows(height: int, ids: Tensor) -> Tensor:
 def _require_rows(table: str, height: int, ids: Sequence[Tensor]) -> None:
     """EnforceNotMet, in Fluid's words, for an id that is no row of a table on servers."""
     for number, one in enumerate(ids):
-        wrong = no_rows(height, one)
+        wrong = ids_beyond(height, one)
         if len(wrong):
             place, which = int(wrong[0]), f"Ids {number + 1}" if len(ids) > 1 else "the ids"
             raise EnforceNotMet(
