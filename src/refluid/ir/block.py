@@ -228,7 +228,8 @@ class Block(SubBlock, Described):
         for name, attribute in found.attributes.items():
             if attribute.required and name not in complete:
                 raise ValueError(f"operator {type} needs attribute {name!r}")
-            complete.setdefault(name, attribute.default)
+            if not attribute.inner:
+                complete.setdefault(name, attribute.default)
         complete.setdefault(ROLE, self.program.op_role)
         complete.setdefault(ROLE_VAR, list(self.program.op_role_var))
         complete.setdefault(NAMESCOPE, current_name_scope())

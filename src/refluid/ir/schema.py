@@ -34,7 +34,7 @@ class Slot:
 class Attribute:
     """An attribute with its type and default; `required` ones have none.
 
-    checks: what its value has to be.
+    checks: what its value has to be. inner: none of Fluid's; passes set it, programs don't have it.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Attribute:
     default: Any = None
     required: bool = False
     checks: tuple[Check, ...] = ()
+    inner: bool = False
 
 
 class OpSchema(Protocol):

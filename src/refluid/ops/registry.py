@@ -86,8 +86,11 @@ def operator(
             found = read()
             named = [slot.name for slot in found.inputs + slots]
             used = named if uses == ALL else (uses or "").split()
+            attributes = found.attributes | declare(dict(extra or {}))
+            if inner := flags.get("decays"):
+                attributes[inner] = replace(attributes[inner], inner=True)
             own = {
-                "attributes": found.attributes | declare(dict(extra or {})),
+                "attributes": attributes,
                 "uses": tuple(used) if derives else None,
                 "effects": declared(effects, found.context, flags.get("mutates")),
                 "lod": found.inputs[0].name if found.inputs else "",

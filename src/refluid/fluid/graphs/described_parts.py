@@ -146,7 +146,8 @@ class OpDesc:
         """Gives it the declared attributes that it has not, with their defaults."""
         definition = find(self._operator.type)
         for name, declared in (definition.attributes if definition else {}).items():
-            if not declared.required and not self._operator.has_attr(name):
+            known = declared.required or declared.inner or self._operator.has_attr(name)
+            if not known:
                 self._operator.set_attr(name, declared.default)
 
     def infer_shape(self, block: Any) -> None:

@@ -33,6 +33,7 @@ def operator_proto(op_type: str) -> pb.OpProto:
         attrs=[
             pb.OpProto.Attr(name=one.name, type=one.kind.name, comment=_comment(one.default))
             for one in found.attributes.values()
+            if not one.inner
         ],
         comment=f"{op_type}, as docs/operators.md says",
     )
@@ -42,7 +43,7 @@ def operator_defaults(op_type: str) -> dict[str, Any]:
     """Defaults of the attributes that have one."""
     found = schema.find(op_type)
     attributes = found.attributes.values() if found else ()
-    return {one.name: one.default for one in attributes if not one.required}
+    return {one.name: one.default for one in attributes if not (one.required or one.inner)}
 
 
 def _slot(slot: Slot, side: str, found: OpSchema) -> dict[str, Any]:
