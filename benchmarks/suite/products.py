@@ -26,6 +26,8 @@ _MATRICES = {
     _TURNED: (0, 1),
     "refluid::panel_product": (0, 1),
     "refluid::laid_product": (0, 1),
+    "refluid::few_rows_product": (0, 1),
+    "refluid::spanned_product": (0, 1),
 }
 _FILTERS = "refluid::filter_gradient"
 _OTHERS = frozenset(("bmm", "convolution", "convolution_backward", _FILTERS))

@@ -33,6 +33,7 @@ def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(convolution, "LARGE_FILTERS", 1)
     monkeypatch.setattr(filters.faster_way, "told", True)
     monkeypatch.setattr(filters, "vector_bits", lambda: 256)
+    monkeypatch.setattr(products, "FEW", 0)  # those have loops of their own
     entered: Counter[str] = Counter()
     for module, kind in ((loops, "left right"), (windows, "windows groups")):
         for one in kind.split():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from refluid import fluid
 from refluid.core import flags
+from refluid.kernels import faster
 from refluid.kernels.compiled import CompiledLoop
 from refluid.kernels.panels import filters, loops, product, tiles, windows
 from refluid.kernels.products import limits
@@ -132,9 +134,12 @@ class Seconds:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, torchs: float, ours: float) -> None:
         self.ways: Counter[str] = Counter()
         self.took = {"by_torch": torchs, "by_panels": ours}
-        for name in self.took:
-            monkeypatch.setattr(filters, name, lambda *given, name=name: self._run(name, *given))
-        monkeypatch.setattr(filters, "_timed", self._timed)
+        monkeypatch.setattr(faster, "_timed", self._timed)
+
+    def trying(self) -> faster.FasterWay:
+        """What chooses by them."""
+        given: Any = (partial(self._run, name) for name in ("by_panels", "by_torch"))
+        return faster.FasterWay(*given)
 
     def _run(self, name: str, *_given: Any) -> str:
         self.ways[name] += 1
@@ -149,7 +154,8 @@ class Seconds:
 def test_the_faster_way_is_taken_for_good(
     torchs: float, ours: float, taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trying, seconds = filters._FasterWay(), Seconds(monkeypatch, torchs, ours)
+    seconds = Seconds(monkeypatch, torchs, ours)
+    trying = seconds.trying()
     x, small = torch.ones(1, 16, 5, 5), torch.ones(1, 16, 4, 4)
     found = [trying(one, one, x, (1, 1)) for one in (x, x, small, x, x, x, small)]
     assert found[:4] == ["by_torch"] * 4
@@ -165,8 +171,9 @@ def test_the_faster_way_is_taken_for_good(
 
 
 def test_so_many_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    trying, seconds = filters._FasterWay(), Seconds(monkeypatch, 2.0, 1.0)
-    monkeypatch.setattr(filters, "_MOST", 2)
+    seconds = Seconds(monkeypatch, 2.0, 1.0)
+    trying = seconds.trying()
+    monkeypatch.setattr(faster, "_MOST", 2)
     for side in (3, 4, 5):
         x = torch.ones(1, 16, side, side)
         found = [trying(x, x, x, (1, 1)) for _ in range(5)]

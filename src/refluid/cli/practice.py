@@ -15,6 +15,7 @@ import torch
 from refluid import fluid
 from refluid.core import flags
 from refluid.fluid.dataset import DatasetFactory
+from refluid.kernels.few_rows.product import by_rows, spanned
 from refluid.kernels.machine_code import unkept
 from refluid.kernels.panels.filters import by_panels
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
@@ -71,8 +72,11 @@ def losses() -> None:
 
 def products() -> None:
     """Products by panels, of a right factor that is laid for one, of one that was before, and of
-    windows of images."""
+    windows of images; products of few rows."""
     a, b = torch.ones(64, 64), torch.ones(64, 64)
+    for right in (b, b.t()):
+        by_rows(a[:5], right, None)
+    spanned(a[:, :5], b[:5])
     for side in (4, 80):  # few windows, and many
         images = torch.ones(1, 16, side, side).contiguous(memory_format=torch.channels_last)
         by_panels(images, images, torch.ones(16, 16, 3, 3), (1, 1), (1, 1), (1, 1))

@@ -25,6 +25,9 @@ _SIZE = 256
 # gradient of filters, from which on loops of refluid's own may be faster (`panels/`): who has none
 # so large needn't import them.
 LARGE_PRODUCT, LARGE_FACTOR, LARGE_FILTERS = 2**28, 2**17, 2**25
+# Rows, or numbers of each, that are few, and numbers of a matrix by which those are multiplied by
+# loops of their own where they are faster (`few_rows/`).
+FEW, MANY = 16, 2**19
 _BITS = {"AVX512": 512, "AVX2": 256}
 _lock = threading.Lock()
 _speeds: tuple[float, float] | None = None

@@ -20,10 +20,13 @@ from refluid.kernels.onednn import linear
 from refluid.kernels.packed import packed_weights
 from refluid.kernels.processor import (
     CLEARLY,
+    FEW,
     LARGE_FACTOR,
     LARGE_PRODUCT,
+    MANY,
     SLIGHTLY,
     onednn_speed,
+    vector_bits,
 )
 from refluid.kernels.rounded import multiply_sized, sizes
 from refluid.kernels.watching import is_watched
@@ -77,6 +80,30 @@ def torch_derives() -> float:
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a · b of the matrices a (m, k) and b (k, n)."""
+    few = _few(a, b)
+    return usual_product(a, b) if few is None else few(a, b)
+
+
+def _few(a: Tensor, b: Tensor, *, spans: bool = True) -> Any:
+    """The function for products of few rows by a large matrix, or of two narrow factors, which
+    span one; else None."""
+    (rows, inner), columns = a.shape, b.shape[1]
+    narrow = spans and 0 < inner <= FEW and rows * columns >= MANY
+    if not (narrow or (0 < rows <= FEW and inner * columns >= MANY)) or not limits.panels:
+        return None
+    if a.dtype is not torch.float32 or b.dtype is not torch.float32 or not a.is_cpu:
+        return None
+    if limits.repeatable or _watched(a, b) or not vector_bits():
+        return None
+    from refluid.kernels.few_rows.product import function_for  # few programs have such
+
+    return function_for(a, b, usual_product)
+
+
+def usual_product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+    """a · b, or a · b + bias, by the fastest of torch's kernels or by panels."""
+    if bias is not None:
+        return _usual_affine(bias, a, b, "")
     kind = _kind(a, b)
     if not kind and packed_weights.within:
         found = packed_weights.product(a, b)
@@ -102,6 +129,14 @@ def _by_onednn(a: Tensor, b: Tensor) -> Tensor:
 
 def affine(bias: Tensor, a: Tensor, b: Tensor, activation: str = "") -> Tensor:
     """activation(a · b + bias): bias one number for each column; relu, tanh, sigmoid or none."""
+    if bias.dim() == 1 and bias.dtype is a.dtype:
+        few = _few(a, b, spans=False)
+        if few is not None:
+            return activate_(few(a, b, bias), activation)
+    return _usual_affine(bias, a, b, activation)
+
+
+def _usual_affine(bias: Tensor, a: Tensor, b: Tensor, activation: str) -> Tensor:
     kind = _kind(a, b)
     flat = bias.dim() == 1 and bias.dtype is a.dtype
     if kind == "panels" and flat and bias.is_contiguous():
@@ -147,13 +182,13 @@ def torchs_affine(activation: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def add_product_(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """out += a · b."""
-    kind = _kind(a, b)
+    kind = _few(a, b) or _kind(a, b)
     return out.add_(product(a, b)) if kind else out.addmm_(a, b)
 
 
 def product_into(out: Tensor, a: Tensor, b: Tensor) -> None:
     """out = a · b."""
-    if _kind(a, b):
+    if _few(a, b) or _kind(a, b):
         out.copy_(product(a, b))
     else:
         torch.mm(a, b, out=out)

@@ -41,7 +41,7 @@ from refluid.ops.signature import (
     NOTHING,
     Body,
     Signature,
-    declare,
+    completed,
     joined,
     parse_slots,
     read_signature,
@@ -86,11 +86,8 @@ def operator(
             found = read()
             named = [slot.name for slot in found.inputs + slots]
             used = named if uses == ALL else (uses or "").split()
-            attributes = found.attributes | declare(dict(extra or {}))
-            if inner := flags.get("decays"):
-                attributes[inner] = replace(attributes[inner], inner=True)
             own = {
-                "attributes": attributes,
+                "attributes": completed(found, extra or {}, flags.get("decays", "")),
                 "uses": tuple(used) if derives else None,
                 "effects": declared(effects, found.context, flags.get("mutates")),
                 "lod": found.inputs[0].name if found.inputs else "",

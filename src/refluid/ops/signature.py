@@ -23,7 +23,7 @@ A slot that takes other values than tensors says so: `Tensor | SelectedRows`, `S
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol, get_origin, get_type_hints
 
@@ -192,6 +192,14 @@ def declare(attributes: dict[str, Any]) -> dict[str, Attribute]:
         name: Attribute(name, kinds[name], convert(value, kinds[name]))
         for name, value in attributes.items()
     }
+
+
+def completed(found: Signature, extra: Mapping[str, Any], inner: str) -> dict[str, Attribute]:
+    """The attributes of a signature, of which only passes set one, and others that say nothing."""
+    attributes = found.attributes | declare(dict(extra))
+    if inner:
+        attributes[inner] = replace(attributes[inner], inner=True)
+    return attributes
 
 
 def joined(own: dict[str, Attribute], forward: dict[str, Attribute]) -> dict[str, Attribute]:

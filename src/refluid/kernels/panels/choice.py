@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from refluid.kernels.faster import GAIN
 from refluid.kernels.onednn import linear
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from refluid.kernels.processor import (
@@ -26,10 +27,8 @@ ROWS, COLUMNS = 64, 512
 # Products of two to so many rows take a right factor that was laid before, where that serves so
 # many of them. Of one row torch's are faster: a tile has four at least.
 FEW_ROWS, USES = 64, 6
-# What is measured, rows, inner size and columns, and how often; and from which speed on panels are
-# taken: what they gain is more where others use the processor's caches, too.
+# What is measured, rows, inner size and columns, and how often.
 _ONE, _REPEATED = ((256, 512, 1024), 24), ((24, 512, 1024), 32)
-GAIN = 1.03
 
 
 class PanelSpeed:

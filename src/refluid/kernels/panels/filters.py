@@ -8,23 +8,20 @@ convolution's sizes and the processor: it is found out where it is computed.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from refluid.kernels.faster import FasterWay
 from refluid.kernels.panels import windows
-from refluid.kernels.panels.choice import GAIN
 from refluid.kernels.panels.product import Working, multiply_in_parts, shape_of
 from refluid.kernels.panels.tiles import tile_sizes
 from refluid.kernels.processor import vector_bits
 from refluid.kernels.teams import team_size
 from refluid.kernels.vectors import LANES
 
-# How many convolutions are tried.
-_MOST = 4096
 # Numbers of a gradient that caches hold whole, and how many groups its windows make then; windows
 # that are laid at a time, and numbers of their left panels.
 _HELD, _GROUPS = 2**17, 8
@@ -104,51 +101,7 @@ def _in_groups(lines: Tensor, x: Tensor, window: tuple[int, ...], out: Tensor) -
     torch.sum(results, 0, out=out)
 
 
-class _FasterWay:
-    """Which of both ways is faster, for each convolution by itself.
-
-    The first calls are torch's, and timed. In the last one of them the other way is timed, too, and
-    then it is decided for good: nothing is computed for the sake of the trial alone but that.
-    told: for all, instead of what would be measured.
-    """
-
-    calls = 3
-
-    def __init__(self) -> None:
-        self.told: bool | None = None
-        # Whether it is ours, or the seconds that the first calls took.
-        self._known: dict[Any, bool | list[float]] = {}
-
-    def __call__(self, *given: Any) -> Tensor:
-        key = torch.get_num_threads(), *(tuple(getattr(one, "shape", one)) for one in given)
-        known = self._known.get(key) if self.told is None else self.told
-        if isinstance(known, bool):
-            return by_panels(*given) if known else by_torch(*given)
-        return self._try(key, given)
-
-    def _try(self, key: Any, given: tuple[Any, ...]) -> Tensor:
-        if key not in self._known and len(self._known) >= _MOST:
-            return by_torch(*given)
-        took = self._known.setdefault(key, [])
-        found, seconds = _timed(by_torch, given)
-        if isinstance(took, bool):  # another thread has decided meanwhile
-            return found
-        took.append(seconds)
-        if len(took) >= self.calls:
-            ours = min(_timed(by_panels, given)[1] for _ in range(2))
-            self._known[key] = min(took) >= GAIN * ours
-        return found
-
-
-def _timed(way: Callable[..., Tensor], given: tuple[Any, ...]) -> tuple[Tensor, float]:
-    # What one thread computes by itself is the same whatever others do to the clock.
-    clock = time.perf_counter if torch.get_num_threads() > 1 else time.thread_time
-    start = clock()
-    found = way(*given)
-    return found, clock() - start
-
-
-faster_way = _FasterWay()
+faster_way = FasterWay(by_panels, by_torch)
 
 if not hasattr(torch.ops.refluid, "filter_gradient"):  # it is there where this is loaded anew
     _library: Any = torch.library.Library("refluid", "FRAGMENT")  # type: ignore[no-untyped-call]
@@ -156,4 +109,4 @@ if not hasattr(torch.ops.refluid, "filter_gradient"):  # it is there where this 
         "filter_gradient(Tensor grad, Tensor x, Tensor filters, int[] strides, int[] paddings, "
         "int[] dilations) -> Tensor"
     )
-    _library.impl("filter_gradient", lambda *given: faster_way(*given), "CPU")
+    _library.impl("filter_gradient", faster_way, "CPU")
