@@ -37,8 +37,8 @@ from refluid.fluid.contrib.slim.quantization.out_scales import (
     OutScaleForTrainingPass,
 )
 from refluid.fluid.contrib.slim.quantization.own_functions import (
-    OwnFunctions,
     GradientOf,
+    OwnFunctions,
     ends_of,
 )
 from refluid.fluid.contrib.slim.quantization.whole_numbers import (
