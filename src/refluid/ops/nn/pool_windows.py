@@ -93,8 +93,8 @@ def _windows(
     if any(room <= -step for room, step in zip(rooms, strides, strict=True)):
         raise EnforceNotMet(
             f"windows {list(ksize)} are larger than images of {list(sizes)} with paddings "
-            f"{[list(pair) for pair in pads]} and strides {list(strides)}: not one fits; use larger images or "
-            "a smaller pool_size"
+            f"{[list(pair) for pair in pads]} and strides {list(strides)}: not one fits; use "
+            "larger images or a smaller pool_size"
         )
     counts = [max(room, 0) // step + 1 for room, step in zip(rooms, strides, strict=True)]
     return padding.reach(pads, sizes, ksize), counts
