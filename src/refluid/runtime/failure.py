@@ -11,7 +11,7 @@ import torch
 
 from refluid.analysis.uses import key_of
 from refluid.core import flags
-from refluid.core.advice import fix_line
+from refluid.core.advice import fix_line, in_plain_words
 from refluid.core.dtypes import as_dtype, dtype_name, is_known
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.core.own_frames import is_part
@@ -64,7 +64,7 @@ def explain(
     if level < 2 and len(inputs) > _MOST_INPUTS:
         inputs[_MOST_INPUTS:] = [f"  and {len(inputs) - _MOST_INPUTS} more"]
     return EnforceNotMet(
-        f"operator {op.title} failed: {reason or error}\n"
+        f"operator {op.title} failed: {reason or in_plain_words(error)}\n"
         + "\n".join(inputs)
         + (f"\nIt was made here:\n{where}" if where else "")
         + (f"\nIt failed here:\n{inside}" if inside else "")
