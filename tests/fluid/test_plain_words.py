@@ -35,9 +35,9 @@ WRONG: dict[str, tuple[Callable[..., Any], list[Any], str, str, str]] = {
     ),
     "ranks joined": (
         lambda x, y: L.concat([x, y], 1),
-        [np.zeros((2, 3), "float32"), np.zeros((2, 3, 1), "float32")],
+        [np.zeros((2, 3), "float32"), np.zeros((2, 3, 2), "float32")],
         RANK,
-        "float32[2, 3, 1]",
+        "float32[2, 3, 2]",
         "reshape, squeeze or unsqueeze",
     ),
     "a product": (

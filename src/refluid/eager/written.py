@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.core.advice import fix_line, in_plain_words
+from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.eager.calls import OperatorCall
 from refluid.eager.shared_weights import shared_weights
@@ -18,6 +20,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
 from refluid.ops.probing import by_slot
 from refluid.ops.registry import defined, gradient_ops
+from refluid.runtime.failure import described
 from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice
 
 # Where a tensor is: ("saved", n), ("slope", n) or ("", 0) for none.
@@ -101,6 +104,7 @@ class WrittenGradient:
             tuple(positions.get(name, -1) for name in gradient.output(slot.name))
             for slot in definition.outputs
         )
+        self._gradient_inputs = definition.inputs
         self._gradient_outputs, self._inputs = definition.outputs, len(call.names)
         self._needs = "need" in definition.context
         (asked,) = gradient_ops(op)
@@ -193,13 +197,32 @@ class WrittenGradient:
         if self._needs:
             need = tuple(any(needed[n] for n in places if n >= 0) for places in self._gives)
             options = options | {"need": need}
-        result = self._backward(*values, **options)
+        try:
+            result = self._backward(*values, **options)
+        except EnforceNotMet:
+            raise
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            raise self._explained(error, values) from error
         gradients: list[Any] = [None] * self._inputs
         for places, part in zip(self._gives, by_slot(self._gradient_outputs, result), strict=True):
             for n, one in zip(places, part, strict=False):
                 if n >= 0 and needed[n]:
                     gradients[n] = one.to_dense() if isinstance(one, SelectedRows) else one
         return gradients
+
+    def _explained(self, error: Exception, values: Sequence[Any]) -> EnforceNotMet:
+        """What torch or Python refused, with the operator and what it was given."""
+        title = f"{self.op.title}_grad"
+        shown = [
+            f"\n  {slot.name}: {described(one)}"
+            for slot, value in zip(self._gradient_inputs, values, strict=True)
+            for one in (value if isinstance(value, list) else [value])
+            if one is not None
+        ]
+        return EnforceNotMet(
+            f"operator {title} failed: {in_plain_words(error)}{''.join(shown)}"
+            f"{fix_line(str(error))}\n  [operator < {title} > error]"
+        )
 
 
 def sums_rows(definition: OperatorDef, op: Operator) -> Mapping[str, str]:

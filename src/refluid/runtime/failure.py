@@ -119,7 +119,7 @@ class _Given:
             for name in names:
                 own = self._name_of.get(key_of(op.block, name), "")
                 held = not own or own in self._values
-                what = _describe(self._values.get(own)) if held else "no longer held"
+                what = described(self._values.get(own)) if held else "no longer held"
                 yield f"  {slot}({name}): {what}"
 
     def tensors(self, step: Step) -> list[torch.Tensor]:
@@ -176,7 +176,8 @@ def _line_of_operator(line: int, origin: Mapping[int, Operator]) -> int | None:
     return line if line in origin else min(origin, key=lambda one: abs(one - line), default=None)
 
 
-def _describe(value: Any) -> str:
+def described(value: Any) -> str:
+    """A value in messages: type of elements and sizes."""
     if isinstance(value, torch.Tensor):
         known = is_known(value.dtype)
         kind = dtype_name(as_dtype(value.dtype)) if known else str(value.dtype)

@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import gradient, operator
-from refluid.ops.required import require_rows
+from refluid.ops.required import require_equal, require_rows
 
 
 @operator("diag_embed", outputs="Out", uses=None, lod="")
@@ -84,6 +84,8 @@ def multiplex(X: list[Tensor], Ids: Tensor) -> Tensor:
             f"multiplex should have more than one candidate input tensors, but received {len(X)}"
         )
     out = torch.empty_like(X[0], memory_format=torch.contiguous_format)
+    for number, one in enumerate(X[1:], 1):
+        require_equal(f"X[{number}]", one, "X[0]", X[0].shape)
     require_rows("Ids", Ids, "each candidate", len(X[0]))
     if Ids.is_meta or not Ids.numel():
         return out

@@ -11,6 +11,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
 from refluid.ops.reading import integers, is_unknown, unknown
 from refluid.ops.registry import gradient, operator
+from refluid.ops.required import require_index, require_updates
 from refluid.ops.sequence.padded import take_rows
 
 _FULL = slice(None)
@@ -188,10 +189,7 @@ def strided_slice(
 @operator("gather", outputs="Out", uses="X Index", differentiable="X", rows={"X": "Index"})
 def gather(X: Tensor, Index: Tensor, *, overwrite: bool = True) -> Tensor:
     """The rows of X that the integers Index (n,) or (n, 1) name."""
-    if Index.dim() > 1 and (Index.dim() > 2 or Index.shape[1] != 1):
-        raise EnforceNotMet(
-            f"The last dim of index should be 1 when it is 2D, but Index is {list(Index.shape)}"
-        )
+    require_index("Index", Index)
     return X.index_select(0, Index.reshape(-1))
 
 
@@ -268,6 +266,7 @@ def _parts(X: Tensor, Index: Tensor) -> tuple[Tensor, Tensor]:
 )
 def scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, overwrite: bool = True) -> Tensor:
     """X with the rows Ids replaced by Updates; not overwrite: by the sum of their Updates."""
+    require_index("Ids", Ids)
     rows = Ids.reshape(-1).long()
     if overwrite:
         return X.index_copy(0, rows, Updates)
@@ -291,6 +290,7 @@ def scatter_grad(
 )
 def scatter_nd_add(X: Tensor, Index: Tensor, Updates: Tensor) -> Tensor:
     """X with Updates added to the parts that the last dimension of Index names."""
+    require_updates(X, Index, Updates)
     return _add_(X.clone(memory_format=torch.contiguous_format), Index, Updates)
 
 
