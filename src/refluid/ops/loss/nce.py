@@ -83,9 +83,8 @@ def nce(
     rows = Input.shape[0]
     require_rows("Label", Label, "Input", rows)
     true = Label.reshape(rows, Label.shape[1] if Label.dim() == 2 else 1).long()
-    if custom_neg_classes:
-        negative = torch.tensor(list(custom_neg_classes)).expand(rows, -1)
-    else:
+    negative = torch.tensor(list(custom_neg_classes)).expand(rows, -1)
+    if not custom_neg_classes:
         source = sampler(sampler_, num_total_classes, custom)
         drawn = source.draw(engine_of(source, seed, random), rows * num_neg_samples)
         negative = torch.from_numpy(drawn).view(rows, num_neg_samples)
