@@ -125,8 +125,8 @@ def total(terms: list[Gradient], *, over: bool = False) -> Gradient:
     rows = [term for term in terms if isinstance(term, SelectedRows)]
     if not full:
         return SelectedRows.sum(rows)
-    for number, one in enumerate(full):
-        require_equal(f"term {number}", one, "the first", full[0].shape)
+    for number, term in enumerate(full):
+        require_equal(f"term {number}", term, "the first", full[0].shape)
     if over or len(full) == 1:
         out, rest = full[0] if over else full[0].clone(), full[1:]
     else:
