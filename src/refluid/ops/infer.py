@@ -51,7 +51,7 @@ def infer_by_probing(
     except Exception as error:
         says = wrong_kind(op)
         found = error if says is None else EnforceNotMet(says)
-        raise EnforceNotMet(_explain(definition, op, found)) from shown_cause(error)
+        raise EnforceNotMet(_explain(op, found)) from shown_cause(error)
     for slot, made in zip(definition.outputs, results, strict=True):
         for name, spec in zip(op.output(slot.name), made, strict=False):
             _describe(op.block.var_recursive(name), spec)
@@ -154,21 +154,21 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def refuse_pythons(definition: OperatorDef, op: Operator, error: Exception) -> None:
+def refuse_pythons(op: Operator, error: Exception) -> None:
     """EnforceNotMet, with the inputs' shapes, in place of an error that a rule didn't raise."""
     from refluid.core.arguments import is_pythons
 
     if is_pythons(error):
-        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
+        raise EnforceNotMet(_explain(op, error)) from shown_cause(error)
 
 
-def say_where(definition: OperatorDef, op: Operator, error: EnforceNotMet) -> None:
+def say_where(op: Operator, error: EnforceNotMet) -> None:
     """EnforceNotMet, with the inputs' shapes and the user's line, in place of one without."""
-    if f"operator {definition.type}" not in str(error):
-        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
+    if f"operator {op.title}" not in str(error):
+        raise EnforceNotMet(_explain(op, error)) from shown_cause(error)
 
 
-def _explain(definition: OperatorDef, op: Operator, error: Exception) -> str:
+def _explain(op: Operator, error: Exception) -> str:
     inputs = [
         (slot, op.block.var_recursive(name)) for slot, names in op.inputs.items() for name in names
     ]
@@ -177,6 +177,4 @@ def _explain(definition: OperatorDef, op: Operator, error: Exception) -> str:
     )
     where = f"\n{op.made_at}" if op.made_at else ""
     says = in_plain_words(error)
-    return f"operator {definition.type} can't take its inputs: {says}{given}{where}" + fix_line(
-        str(error)
-    )
+    return f"operator {op.title} can't take its inputs: {says}{given}{where}" + fix_line(str(error))
