@@ -12,6 +12,7 @@ from refluid.core import flags
 from refluid.core.advice import fix_line, in_plain_words
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.eager.apart import was_cut
 from refluid.eager.calls import OperatorCall
 from refluid.eager.shared_weights import shared_weights
 from refluid.ir.attributes import convert
@@ -78,6 +79,7 @@ class WrittenGradient:
                 return "saved", saved.index(name)
             return ("slope", wanted.index(name)) if name in wanted else ("", 0)
 
+        self.slopeless = [kind == "out" and n not in self.wants for kind, n in self.saves]
         self._slots = tuple(
             ([place(name) for name in names] or None)
             if slot.many
@@ -104,7 +106,8 @@ class WrittenGradient:
             tuple(positions.get(name, -1) for name in gradient.output(slot.name))
             for slot in definition.outputs
         )
-        self._gradient_inputs = definition.inputs
+        self._gradient_inputs, self.once = definition.inputs, definition.once
+        self.constant = [n for n, name in enumerate(call.names) if name in call.constant]
         self._gradient_outputs, self._inputs = definition.outputs, len(call.names)
         self._needs = "need" in definition.context
         (asked,) = gradient_ops(op)
@@ -253,7 +256,7 @@ class _WrittenFunction(torch.autograd.Function):
         found = call.forward(flat)
         ctx.call = call
         ctx.weight = flat[call.weight] if call.weight >= 0 else None
-        ctx.before = None
+        ctx.once = call.once or any(was_cut(flat[n]) for n in call.constant)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*[flat[n] if kind == "in" else found[n] for kind, n in call.saves])
         ctx.shapes = [(found[n].shape, found[n].dtype, found[n].device) for n in call.wants]
@@ -274,17 +277,12 @@ class _WrittenFunction(torch.autograd.Function):
             needed[call.weight] = not shared_weights.waits(call, ctx.weight, saved, wanted)
             if not any(needed):
                 return (None, *(None for _ in needed))
-        if torch.is_grad_enabled():
-            from refluid.eager.second import followed
+        if not torch.is_grad_enabled():
+            return (None, *call.backward(saved, given, needed))
+        from refluid.eager.second import answered, followed, kept
 
-            found = followed(call.backward, saved, given, needed)
-        else:
-            found = call.backward(saved, given, needed)
-        if torch.is_grad_enabled() or ctx.before is not None:
-            from refluid.eager.second import answered
-
-            found = answered(ctx, found, dict(enumerate(slopes)), call.wants)
-        return (None, *found)
+        saved = kept(saved, call.slopeless, call.op.type)
+        return (None, *answered(ctx, followed(call.backward, saved, given, needed), slopes))
 
 
 _apply: Callable[..., Any] = _WrittenFunction.apply

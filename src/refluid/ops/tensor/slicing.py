@@ -273,7 +273,7 @@ def scatter(X: Tensor, Ids: Tensor, Updates: Tensor, *, overwrite: bool = True) 
     return X.index_fill(0, rows, 0.0).index_add_(0, rows, Updates)
 
 
-@gradient("scatter", views={"d_X": "d_Out"})
+@gradient("scatter", views={"d_X": "d_Out"}, once=True)
 def scatter_grad(
     Ids: Tensor, Updates: Tensor, d_Out: Tensor, *, overwrite: bool = True
 ) -> tuple[Tensor, Tensor]:
