@@ -41,6 +41,11 @@ def _both(x: Any) -> Any:
     return L.concat(L.softmax_with_cross_entropy(x, _labels(), return_softmax=True), 1)
 
 
+def _normed(x: Any) -> Any:
+    with fluid.unique_name.guard():
+        return L.inplace_abn(_image(x))
+
+
 def _unit(x: Any) -> Any:
     return dygraph.GRUUnit(6, dtype="float64")(L.concat([x, x[:, :2]], 1), x[:, 2:])[0]
 
@@ -70,6 +75,8 @@ ABSENT: dict[str, Layer] = {
     "kldiv_loss": lambda x: L.kldiv_loss(x, x * x),
     "cross_entropy": lambda x: L.cross_entropy(x, x * x, soft_label=True),
     "scatter": _rows,
+    "spectral_norm": lambda x: dygraph.SpectralNorm([2, 4], dtype="float64")(x),
+    "inplace_abn": lambda x: _normed(x),
     "softmax_with_cross_entropy": _both,
     "hierarchical_sigmoid": lambda x: L.hsigmoid(x, _labels(), 4),
 }
