@@ -15,7 +15,7 @@ L = fluid.layers
 SIZES = "the sizes of its inputs don't go together"
 TYPES = "it can't compute with these types of elements"
 RANK = "an input has another number of dimensions than it needs"
-EMPTY = "an input has nothing along a dimension that is reduced"
+EMPTY = "an input has nothing where something is needed"
 
 # What is called, the inputs, what is said in plain words, one of the inputs, and the fix.
 WRONG: dict[str, tuple[Callable[..., Any], list[Any], str, str, str]] = {
@@ -67,6 +67,20 @@ WRONG: dict[str, tuple[Callable[..., Any], list[Any], str, str, str]] = {
         "desires to be double: prelu takes",
         "float64[2, 3, 4, 4]",
         "use layers.cast",
+    ),
+    "rows of another type": (
+        lambda x, y: L.scatter(x, L.fill_constant([2], "int64", 1), y),
+        [np.zeros((4, 3), "float32"), np.zeros((2, 3), "float64")],
+        TYPES,
+        "float64[2, 3]",
+        "use layers.cast",
+    ),
+    "a product of none": (
+        lambda x: L.mul(x, L.ones([12, 2], "float32")),
+        [np.zeros((0, 4, 3), "float32")],
+        EMPTY,
+        "float32[0, 4, 3]",
+        "feed at least one row",
     ),
     "the greatest of none": (
         lambda x: L.reduce_max(x, 0),

@@ -9,7 +9,7 @@ from refluid.core.errors import EnforceNotMet
 _SIZES = "the sizes of its inputs don't go together"
 _TYPES = "it can't compute with these types of elements"
 _RANK = "an input has another number of dimensions than it needs"
-_EMPTY = "an input has nothing along a dimension that is reduced"
+_EMPTY = "an input has nothing where something is needed"
 _CAST = (
     "use layers.cast, or feed the declared type (NumPy makes float64 and int64): one type for all "
     "inputs, which the layer takes"
@@ -73,7 +73,8 @@ _ADVICE = [
         "numbers, or use layers.cast",
     ),
     (
-        r"expected scalar type|expected .* to have the same dtype|must have the same dtype|"
+        r"expected scalar type|expected (.* )?to have the same dtype|unsupported data type|"
+        r"destination dtypes match|expects float, |must have the same dtype|"
         r"not implemented for '\w+'|Found dtype|but found \w+|type \(\w+\) should be the same|"
         r"same scalar type|Type promoting not supported|[Cc]annot be safely cast|"
         r"can't be cast to the desired|could not infer output dtype|[Bb]ool(ean)? (input|dtype)|"
@@ -104,13 +105,14 @@ _ADVICE = [
     (
         r"Dimension out of range|values to unpack|(tuple|list) index out of range|zip\(\) arg|"
         r"must be a \d-?D tensor|[Nn]umber of dimensions|dimensionality must match|"
-        r"too many indices for tensor|supports 1-d",
+        r"too many indices for tensor|supports 1-d|Expected \d-dimensional",
         _RANK,
         "see the shapes above: reshape, squeeze or unsqueeze the input to the dimensions in the "
         "layer's documentation, and mind axis",
     ),
     (
-        r"zero-size dimension|to have non-zero size|at least one element|dim should be positive",
+        r"cannot reshape tensor of 0 elements|zero-size dimension|to have non-zero size|"
+        r"at least one element|dim should be positive",
         _EMPTY,
         "feed at least one row, or leave the layer out where there is none",
     ),
