@@ -8,7 +8,7 @@ import torch
 
 from refluid import fluid
 from refluid.core.errors import EnforceNotMet
-from refluid.ops.tensor.named_parts import gather_nd, scatter_nd_add, scatter_nd_add_grad
+from refluid.ops.tensor.arranging import gather_nd, scatter_nd_add, scatter_nd_add_grad
 
 X = torch.arange(60.0).reshape(3, 4, 5)
 INDICES = (

@@ -11,7 +11,6 @@ import torch
 from refluid.core.places import CPUPlace, CUDAPlace, Place
 from refluid.eager.as_python import AsPython
 from refluid.eager.holding import Holding
-from refluid.eager.turned import put, turned
 from refluid.ir.names import GRAD
 
 _PLACES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}
@@ -135,12 +134,16 @@ class AsTensor(AsPython):
     def __getitem__(self: Any, item: Any) -> Any:
         if not _by_tensors(item) or not isinstance(self._value, torch.Tensor):
             return super().__getitem__(item)  # type: ignore[misc]
+        from refluid.eager.turned import turned  # few index by tensors
+
         value, index, _ = turned(self._value, _index(item))
         found = value[index]
         return self._new(found.reshape(1) if found.ndim == 0 else found, stops=self._stops)
 
     def __setitem__(self: Any, item: Any, value: Any) -> None:
         """Overwrites elements: in its memory, or where gradients must pass, in its stead."""
+        from refluid.eager.turned import put, turned  # few overwrite elements
+
         own = self.tensor
         if own.requires_grad and own.is_leaf and torch.is_grad_enabled():
             raise ValueError(
