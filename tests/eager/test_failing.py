@@ -86,3 +86,22 @@ def test_a_mistake_in_a_layer_of_the_users_stays_as_python_says_it() -> None:
         other.forward = partial(json.loads)  # type: ignore[method-assign]
         with pytest.raises(TypeError, match=r"^the JSON object"):
             other(3)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_messages_name_the_operator_that_users_know(again: bool) -> None:
+    """Not `softmax_loss` and `fused_gemm_epilogue`, which compute two of Fluid's at once."""
+    with fluid.dygraph.guard():
+        scores = fluid.dygraph.to_variable(np.ones((4, 3), "float32"))
+        labels = fluid.dygraph.to_variable(np.array([[0], [1], [5], [2]]))
+        linear = fluid.dygraph.Linear(5, 2)
+        for _ in range(1 + again):
+            with pytest.raises(EnforceNotMet) as loss:
+                fluid.layers.softmax_with_cross_entropy(scores, labels)
+            with pytest.raises(EnforceNotMet) as product:
+                linear(scores)
+    assert str(loss.value).startswith("operator softmax_with_cross_entropy failed: ")
+    assert "< softmax_with_cross_entropy > error" in str(loss.value)
+    assert "softmax_loss" not in str(loss.value)
+    assert str(product.value).startswith("operator matmul can't take its inputs: ")
+    assert "fused_gemm_epilogue" not in str(product.value)

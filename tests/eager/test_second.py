@@ -28,6 +28,24 @@ def _labels() -> Any:
     return dygraph.to_variable(np.array([[0], [2]], "int64"))
 
 
+def _half() -> Any:
+    return dygraph.to_variable(np.full((2, 4), 0.5))
+
+
+def _rows(x: Any) -> Any:
+    ids = dygraph.to_variable(np.array([1, 0], "int64"))
+    return L.scatter(x, ids, x * x)
+
+
+def _both(x: Any) -> Any:
+    return L.concat(L.softmax_with_cross_entropy(x, _labels(), return_softmax=True), 1)
+
+
+def _normed(x: Any) -> Any:
+    with fluid.unique_name.guard():
+        return L.inplace_abn(_image(x))
+
+
 def _unit(x: Any) -> Any:
     return dygraph.GRUUnit(6, dtype="float64")(L.concat([x, x[:, :2]], 1), x[:, 2:])[0]
 
@@ -39,6 +57,11 @@ RIGHT: dict[str, Callable[[], Layer]] = {
     "length": lambda: lambda x: L.l2_normalize(x, 1),
     "softmax": lambda: L.softmax,
     "slice": lambda: lambda x: x[:, 1:3],
+    "swish": lambda: L.swish,
+    "greater": lambda: lambda x: L.elementwise_max(x, x * x),
+    "smaller of rows": lambda: lambda x: L.elementwise_min(x, L.reduce_mean(x, 1), axis=0),
+    "divergence": lambda: lambda x: L.kldiv_loss(x, _half(), "none"),
+    "soft labels": lambda: lambda x: L.cross_entropy(x, _half(), soft_label=True),
 }
 ABSENT: dict[str, Layer] = {
     "cross_entropy2": lambda x: L.cross_entropy(L.softmax(x), _labels()),
@@ -49,6 +72,12 @@ ABSENT: dict[str, Layer] = {
     "gru_unit": lambda x: dygraph.GRUUnit(6, dtype="float64")(L.concat([x, x], 1)[:, :6], x[:, :2])[
         0
     ],
+    "kldiv_loss": lambda x: L.kldiv_loss(x, x * x),
+    "cross_entropy": lambda x: L.cross_entropy(x, x * x, soft_label=True),
+    "scatter": _rows,
+    "spectral_norm": lambda x: dygraph.SpectralNorm([2, 4], dtype="float64")(x),
+    "inplace_abn": lambda x: _normed(x),
+    "softmax_with_cross_entropy": _both,
     "hierarchical_sigmoid": lambda x: L.hsigmoid(x, _labels(), 4),
 }
 
@@ -87,7 +116,9 @@ def test_what_depends_on_what_was_kept_for_the_first_is_refused(name: str, times
 
 def test_what_torch_cannot_derive_is_said_in_words() -> None:
     with dygraph.guard():
-        penalty, _ = _penalty(lambda x: L.elementwise_max(x, x * x), DRAW.uniform(0.2, 1.2, (2, 4)))
+        value = DRAW.uniform(0.2, 1.2, (2, 4))
+        half = dygraph.to_variable(np.full((2, 4), 0.5))
+        penalty, _ = _penalty(lambda x: L.sigmoid_cross_entropy_with_logits(x, half), value)
         with pytest.raises(EnforceNotMet, match="an operator whose gradient has none"):
             penalty.backward()
 

@@ -150,8 +150,6 @@ def test_what_is_not_known_is_refused() -> None:
         QuantizationTransformPass(activation_quantize_type="min_max")
     with pytest.raises(ValueError, match="can't be quantised"):
         QuantizationTransformPass(quantizable_op_type=["lstm"])
-    with pytest.raises(NotImplementedError, match="act_quantize_func"):
-        QuantizationTransformPass(act_quantize_func=print)
     with pytest.raises(ValueError, match="scope and place"):
         QuantizationFreezePass(None, None)
 
@@ -170,6 +168,3 @@ def test_what_serves_functions_of_ones_own_has_no_effect_without_them() -> None:
 
     given = {"optimizer_func": lambda: fluid.optimizer.Adam(0.1), "executor": fluid.Executor()}
     assert after(**given) == after()
-    for name in ("act_preprocess_func", "weight_preprocess_func"):
-        with pytest.raises(NotImplementedError, match=name):
-            QuantizationTransformPass(**given, **{name: lambda x: x})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from refluid import fluid
 from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.tensor.padding import pad_constant_like_grad, pad_grad
 
 FAULTS = "FLAGS_refluid_fluid_cpu_faults"
@@ -33,3 +36,10 @@ def test_gradient_narrower_than_a_packet(faults: bool) -> None:
     with flags.override({FAULTS: faults}):
         assert torch.equal(pad_grad(d_out, paddings=[0, 1, 2, 0]), d_out[:2, 2:])
         assert torch.equal(pad_constant_like_grad(torch.zeros(2, 3), d_out), d_out[:2, :3])
+
+
+def test_a_mode_that_is_none_is_told() -> None:
+    with fluid.dygraph.guard():
+        x = fluid.dygraph.to_variable(np.ones((1, 1, 3, 3), "float32"))
+        with pytest.raises(EnforceNotMet, match=r"pad2d: attribute 'mode' has to be .*'circular'"):
+            fluid.layers.pad2d(x, [1, 1, 1, 1], mode="circular")

@@ -113,3 +113,42 @@ def test_the_first_of_equal_elements_has_the_gradient_of_the_whole(pool: Any) ->
 def test_empty_windows_and_steps_of_nothing_are_told(kind: str, geometry: Any, says: str) -> None:
     with pytest.raises(EnforceNotMet, match=says):
         pool2d(torch.ones(1, 1, 4, 4), pooling_type=kind, **geometry)
+
+
+@pytest.mark.parametrize(
+    ("size", "pad", "step", "ceil_mode", "fits"),
+    [
+        (4, 0, 1, False, True),
+        (5, 0, 1, False, False),
+        (6, 0, 3, False, True),
+        (7, 0, 3, False, False),
+        (7, 1, 2, False, True),
+        (8, 1, 2, False, False),
+        (5, 0, 2, True, True),
+        (7, 0, 2, True, False),
+        (8, 0, 3, True, True),
+        (9, 0, 3, True, False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_a_window_that_lacks_a_stride_is_refused(
+    kind: str, size: int, pad: int, step: int, ceil_mode: bool, fits: bool
+) -> None:
+    """Of 4 x 4 pixels, as by paddle 2.6.2; where it lacks less there is one window."""
+    x = torch.arange(16.0).reshape(1, 1, 4, 4)
+
+    def pooled() -> Tensor:
+        return pool2d(
+            x,
+            pooling_type=kind,
+            ksize=(size, size),
+            paddings=(pad, pad),
+            strides=(step, step),
+            ceil_mode=ceil_mode,
+        )
+
+    if fits:
+        assert pooled().flatten().tolist() == [15.0 if kind == "max" else 7.5]
+    else:
+        with pytest.raises(EnforceNotMet, match=rf"windows \[{size}, {size}\] are larger than im"):
+            pooled()

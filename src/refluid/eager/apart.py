@@ -39,6 +39,21 @@ def detached(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) and value.requires_grad else value
 
 
+def cut(value: Any) -> Any:
+    """`detached`, where that is remembered: what it was computed from is without a gradient."""
+    if isinstance(value, _LISTS):
+        return [*map(cut, value)]
+    made = detached(value)
+    if made is not value:
+        made.was_cut = True
+    return made
+
+
+def was_cut(value: Any) -> bool:
+    """Whether it is a tensor, apart from what it was computed from, that `cut` gave."""
+    return getattr(value, "was_cut", False)
+
+
 def _is_parameter(value: Tensor) -> bool:
     return value.requires_grad and value.is_leaf
 

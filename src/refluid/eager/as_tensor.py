@@ -134,11 +134,16 @@ class AsTensor(AsPython):
     def __getitem__(self: Any, item: Any) -> Any:
         if not _by_tensors(item) or not isinstance(self._value, torch.Tensor):
             return super().__getitem__(item)  # type: ignore[misc]
-        found = self._value[_index(item)]
+        from refluid.eager.turned import turned  # few index by tensors
+
+        value, index, _ = turned(self._value, _index(item))
+        found = value[index]
         return self._new(found.reshape(1) if found.ndim == 0 else found, stops=self._stops)
 
     def __setitem__(self: Any, item: Any, value: Any) -> None:
         """Overwrites elements: in its memory, or where gradients must pass, in its stead."""
+        from refluid.eager.turned import put, turned  # few overwrite elements
+
         own = self.tensor
         if own.requires_grad and own.is_leaf and torch.is_grad_enabled():
             raise ValueError(
@@ -151,17 +156,18 @@ class AsTensor(AsPython):
         if isinstance(given, torch.Tensor):
             given = given.to(own.device, own.dtype)
             takes = takes or given.requires_grad
-            place = own[_index(item)]
+            there, index, _ = turned(own, _index(item))
+            place = there[index]
             if given.numel() == 1 and given.ndim > place.ndim:
                 given = given.reshape([1] * place.ndim)
         if takes and torch.is_grad_enabled():
             changed = own.clone()
-            changed[_index(item)] = given
+            put(changed, _index(item), given)
             self._stops = False
             self.held = changed
             return
         with torch.no_grad():
-            own[_index(item)] = given
+            put(own, _index(item), given)
 
     # -- gradients ------------------------------------------------------------
 

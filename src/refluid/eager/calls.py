@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.core.selected_rows import SelectedRows
-from refluid.eager.apart import apart, detached
+from refluid.eager.apart import apart, cut, detached, was_cut
 from refluid.eager.running import Declared, Running
 from refluid.ir.block import Block
 from refluid.ir.names import EMPTY, GRAD
@@ -140,7 +140,7 @@ class OperatorCall:
                 return self._apart(results, feeds), lods
         if self.constant:
             feeds = [
-                detached(one) if name in self.constant else one
+                cut(one) if name in self.constant else one
                 for name, one in zip(self.feeds, feeds, strict=True)
             ]
         if self.derived:
@@ -198,6 +198,9 @@ class Backward:
             name for name in {**read, **dict.fromkeys(sorted(lods))} if name in forward
         )
         self.wants = tuple(name for name in read if name not in forward and name != EMPTY)
+        self.slopeless = [
+            name in call.fetches and name + GRAD not in self.wants for name in self.reads
+        ]
         self.gives = tuple(name + GRAD if name + GRAD in made else None for name in call.feeds)
         fetches = tuple(name for name in self.gives if name is not None)
         feeds = (*self.reads, *self.wants)
@@ -230,7 +233,9 @@ class _Written(torch.autograd.Function):
         needed = tuple(ctx.needs_input_grad[4:])
         of_names = dict(zip((*call.feeds, *call.fetches), (*levels, *lods), strict=True))
         ctx.levels = {name: one for name, one in of_names.items() if one}
-        ctx.call, ctx.made, ctx.before = call, None, None
+        ctx.call, ctx.made = call, None
+        without = any(defined(one.type).once for one in call.gradients)
+        ctx.once = without or any(map(was_cut, feeds))
         ctx.set_materialize_grads(False)
         try:
             ctx.made = call.backward(needed, frozenset(ctx.levels))
@@ -271,23 +276,20 @@ class _Written(torch.autograd.Function):
         ]
         names = (*made.reads, *made.wants)
         levels = [ctx.levels.get(name.removesuffix(GRAD), ()) for name in names]
-        if torch.is_grad_enabled():
-            from refluid.eager.second import followed
+        run, second = made.running.run, torch.is_grad_enabled()
+        if second:
+            from refluid.eager.second import answered, followed, kept
 
-            results, _ = followed(made.running.run, (*saved, *wanted), (), levels)
-        else:
-            results, _ = made.running.run((*saved, *wanted), (), levels)
-        found = iter(results)
+            saved, run = kept(saved, made.slopeless, call.op.type), partial(followed, run)
+        found = iter(run((*saved, *wanted), (), levels)[0])
         gradients = [next(found) if one else None for one in made.gives]
         for number, owner in enumerate(ctx.owners):
             if isinstance(gradients[number], SelectedRows) and owner.takes_rows:
                 owner.add_rows(gradients[number])
                 gradients[number] = None
         gradients = [*map(_dense, gradients)]
-        if torch.is_grad_enabled() or ctx.before is not None:
-            from refluid.eager.second import answered
-
-            gradients = answered(ctx, gradients, given, made.wants)
+        if second:
+            gradients = answered(ctx, gradients, given.values())
         return (None, None, None, None, *gradients)
 
 

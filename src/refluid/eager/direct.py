@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refluid.core.dtypes import DIFFERENTIABLE
-from refluid.eager.apart import apart, detached
+from refluid.eager.apart import apart, cut, detached
 from refluid.eager.bodies import SUPPLIED, bound, of_ranks
 from refluid.eager.calls import OperatorCall
 from refluid.eager.results import Asked, ResultVariables, Run, SlotValues
@@ -57,17 +57,17 @@ class Direct:
         definition, asked = self.call.definition, self.asked
         arrange = _arrange(definition, asked.given)
         compute = _after(arrange, bound(definition, self.op, self.call))
-        cut = _constant(self.call, asked) if asked.takes else ()
-        watched = asked.takes and cut is not None
+        places = _constant(self.call, asked) if asked.takes else ()
+        watched = asked.takes and places is not None
         derived = compute
         if watched:
             quick = of_ranks(definition, self.op, self.call)
             derived = compute if quick is None else _after(arrange, quick)
-        if cut is None:
-            compute = _cutting(cut, compute)
+        if places is None:
+            compute = _cutting(places, compute)
         if watched:
             compute = self._with_gradient(compute, derived)
-            compute = _cutting(cut, compute) if cut else compute
+            compute = _cutting(places, compute) if places else compute
         if definition.views:
             compute = _anew(compute, definition.copies)
         return ResultVariables(definition, asked, _apart(self.call, asked), watched).of(compute)
@@ -250,9 +250,9 @@ def _cutting(
         changed = [list(one) if isinstance(one, _LISTS) else one for one in values]
         for number, n in places:
             if n is None:
-                changed[number] = detached(changed[number])
+                changed[number] = cut(changed[number])
             else:
-                changed[number][n] = detached(changed[number][n])
+                changed[number][n] = cut(changed[number][n])
         return body(*changed)
 
     return run

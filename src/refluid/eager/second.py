@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ def followed(compute: Callable[..., Any], *given: Any) -> Any:
 
 
 class _NoSecond(torch.autograd.Function):
-    """A gradient as it is, whose own gradient is refused in words."""
+    """A value as it is, whose own gradient is refused in words."""
 
     @staticmethod
     def forward(ctx: Any, type: str, value: Tensor, *_: Tensor) -> Tensor:
@@ -33,32 +33,31 @@ class _NoSecond(torch.autograd.Function):
         raise OperatorNotImplemented(no_second_gradient(ctx.type))
 
 
-_apply: Callable[..., Any] = _NoSecond.apply
+_refused: Callable[..., Any] = _NoSecond.apply
 
 
-def answered(
-    ctx: Any, gradients: Sequence[Any], slopes: Mapping[Any, Tensor | None], wants: Collection[Any]
-) -> list[Any]:
+def kept(values: Sequence[Any], slopeless: Sequence[bool], type: str) -> list[Any]:
+    """What the gradient operator takes; nothing answers results whose slopes it doesn't take."""
+    return [
+        _refused(f"{type}_grad", one)
+        if without and isinstance(one, Tensor) and one.requires_grad
+        else one
+        for one, without in zip(values, slopeless, strict=True)
+    ]
+
+
+def answered(ctx: Any, gradients: Sequence[Any], slopes: Iterable[Tensor | None]) -> list[Any]:
     """The gradients of an operator, as what they depend on lets them be differentiated.
 
-    slopes: by result. wants: those results whose slope the gradient operator takes. ctx: of the
-    call, which remembers in `before` what came when its gradients were computed for the first time.
-
-    What the operator kept for its gradient is another result of it, and its slope comes back here
-    where the gradients are differentiated: nothing answers it, so that is OperatorNotImplemented.
-    A slope that came the first time too is the user's, whom Fluid doesn't answer either. Where
-    autograd doesn't know what gradients depend on, differentiating them is the same error.
+    Where autograd doesn't know what they depend on, or must not (`ctx.once`: Fluid has no such
+    gradient, and another is not what depends on an input that it gives none), differentiating
+    them is OperatorNotImplemented.
     """
     type = f"{ctx.call.op.type}_grad"
-    others = {one for one, slope in slopes.items() if slope is not None and one not in wants}
-    if ctx.before is None:
-        ctx.before = others
-    elif others - ctx.before:
-        raise OperatorNotImplemented(no_second_gradient(type))
-    known = [one for one in slopes.values() if one is not None and one.requires_grad]
+    known = [one for one in slopes if one is not None and one.requires_grad]
     return [
-        _apply(type, one, *known)
-        if known and isinstance(one, Tensor) and not one.requires_grad
+        _refused(type, one.detach(), *known)
+        if known and isinstance(one, Tensor) and (ctx.once or not one.requires_grad)
         else one
         for one in gradients
     ]

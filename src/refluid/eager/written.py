@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.core.advice import fix_line, in_plain_words
+from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
+from refluid.eager.apart import was_cut
 from refluid.eager.calls import OperatorCall
 from refluid.eager.shared_weights import shared_weights
 from refluid.ir.attributes import convert
@@ -18,6 +21,7 @@ from refluid.ir.operator import Operator
 from refluid.ops.definition import OperatorDef
 from refluid.ops.probing import by_slot
 from refluid.ops.registry import defined, gradient_ops
+from refluid.runtime.failure import described
 from refluid.runtime.kernels import TORCHS_CHOICE, KernelChoice
 
 # Where a tensor is: ("saved", n), ("slope", n) or ("", 0) for none.
@@ -75,6 +79,7 @@ class WrittenGradient:
                 return "saved", saved.index(name)
             return ("slope", wanted.index(name)) if name in wanted else ("", 0)
 
+        self.slopeless = [kind == "out" and n not in self.wants for kind, n in self.saves]
         self._slots = tuple(
             ([place(name) for name in names] or None)
             if slot.many
@@ -101,6 +106,8 @@ class WrittenGradient:
             tuple(positions.get(name, -1) for name in gradient.output(slot.name))
             for slot in definition.outputs
         )
+        self._gradient_inputs, self.once = definition.inputs, definition.once
+        self.constant = [n for n, name in enumerate(call.names) if name in call.constant]
         self._gradient_outputs, self._inputs = definition.outputs, len(call.names)
         self._needs = "need" in definition.context
         (asked,) = gradient_ops(op)
@@ -193,13 +200,32 @@ class WrittenGradient:
         if self._needs:
             need = tuple(any(needed[n] for n in places if n >= 0) for places in self._gives)
             options = options | {"need": need}
-        result = self._backward(*values, **options)
+        try:
+            result = self._backward(*values, **options)
+        except EnforceNotMet:
+            raise
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            raise self._explained(error, values) from error
         gradients: list[Any] = [None] * self._inputs
         for places, part in zip(self._gives, by_slot(self._gradient_outputs, result), strict=True):
             for n, one in zip(places, part, strict=False):
                 if n >= 0 and needed[n]:
                     gradients[n] = one.to_dense() if isinstance(one, SelectedRows) else one
         return gradients
+
+    def _explained(self, error: Exception, values: Sequence[Any]) -> EnforceNotMet:
+        """What torch or Python refused, with the operator and what it was given."""
+        title = f"{self.op.title}_grad"
+        shown = [
+            f"\n  {slot.name}: {described(one)}"
+            for slot, value in zip(self._gradient_inputs, values, strict=True)
+            for one in (value if isinstance(value, list) else [value])
+            if one is not None
+        ]
+        return EnforceNotMet(
+            f"operator {title} failed: {in_plain_words(error)}{''.join(shown)}"
+            f"{fix_line(str(error))}\n  [operator < {title} > error]"
+        )
 
 
 def sums_rows(definition: OperatorDef, op: Operator) -> Mapping[str, str]:
@@ -230,7 +256,7 @@ class _WrittenFunction(torch.autograd.Function):
         found = call.forward(flat)
         ctx.call = call
         ctx.weight = flat[call.weight] if call.weight >= 0 else None
-        ctx.before = None
+        ctx.once = call.once or any(was_cut(flat[n]) for n in call.constant)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*[flat[n] if kind == "in" else found[n] for kind, n in call.saves])
         ctx.shapes = [(found[n].shape, found[n].dtype, found[n].device) for n in call.wants]
@@ -251,17 +277,12 @@ class _WrittenFunction(torch.autograd.Function):
             needed[call.weight] = not shared_weights.waits(call, ctx.weight, saved, wanted)
             if not any(needed):
                 return (None, *(None for _ in needed))
-        if torch.is_grad_enabled():
-            from refluid.eager.second import followed
+        if not torch.is_grad_enabled():
+            return (None, *call.backward(saved, given, needed))
+        from refluid.eager.second import answered, followed, kept
 
-            found = followed(call.backward, saved, given, needed)
-        else:
-            found = call.backward(saved, given, needed)
-        if torch.is_grad_enabled() or ctx.before is not None:
-            from refluid.eager.second import answered
-
-            found = answered(ctx, found, dict(enumerate(slopes)), call.wants)
-        return (None, *found)
+        saved = kept(saved, call.slopeless, call.op.type)
+        return (None, *answered(ctx, followed(call.backward, saved, given, needed), slopes))
 
 
 _apply: Callable[..., Any] = _WrittenFunction.apply

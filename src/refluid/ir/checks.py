@@ -100,5 +100,5 @@ def _require(op: Operator, what: str, value: Any, checks: Sequence[Check]) -> No
         if not one.holds(value):
             where = op.made_at
             raise EnforceNotMet(
-                f"operator {op.type}: {what} has to be {one.says}, but it is {value!r}\n{where}"
+                f"operator {op.title}: {what} has to be {one.says}, but it is {value!r}\n{where}"
             )

@@ -97,7 +97,11 @@ class Operator(Described, metaclass=_OfDescriptions):
     @property
     def title(self) -> str:
         """What messages call the operator: its type, or of one made of several the first's."""
-        return self.alias or self.type
+        if self.alias:
+            return self.alias
+        base, ending, _ = self.type.partition("_grad")
+        known = schema.find(base)
+        return known.called + ending if known is not None and known.called else self.type
 
     @property
     def idx(self) -> int:

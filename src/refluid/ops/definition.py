@@ -108,10 +108,10 @@ class OperatorDef(Facts):
         try:
             self.infer_rule(self, op)
         except EnforceNotMet as error:
-            say_where(self, op, error)
+            say_where(op, error)
             raise
         except PYTHONS as error:
-            refuse_pythons(self, op, error)
+            refuse_pythons(op, error)
             raise
         declare_lods(self, op)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from re import findall
 
+from refluid.core.advice import fix_line
 from refluid.core.dtypes import COMPLEX, FLOATING, VarType, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.operator import Operator
@@ -120,54 +121,60 @@ _CPP = {
 
 def check_kind(op: Operator) -> None:
     """EnforceNotMet where inputs of the operator are declared as of kinds that it doesn't take."""
+    says = wrong_kind(op)
+    if says is not None:
+        raise EnforceNotMet(
+            f"{says}\n{op.made_at}{fix_line(says)}\n  [operator < {op.title} > error]"
+        )
+
+
+def wrong_kind(op: Operator) -> str | None:
+    """Which inputs of the operator are declared as of kinds that it doesn't take, if any are."""
     takes = KINDS.get(op.type)
-    if takes is not None:
-        _check_any(op, takes)
-    _check_alike(op)
-    for slot in INT64.get(op.type, ()):
-        for name in op.input(slot):
-            var = op.block.find_var_recursive(name)
-            if var is not None and _kind(var) == WHOLE_KIND and var.dtype != VarType.INT64:
-                raise _refusal(
-                    op,
-                    f"Tensor holds the wrong type, it holds {_CPP.get(var.dtype, var.dtype)}, but "
-                    f"desires to be int64_t: {slot} {name} of {op.type} has to be int64; cast it",
-                )
+    return (takes and _none_taken(op, takes)) or _unlike(op) or _no_int64(op)
 
 
-def _check_any(op: Operator, takes: tuple[str, ...]) -> None:
-    """That one input at least is of such a kind: which decides is known to the kernel alone."""
+def _none_taken(op: Operator, takes: tuple[str, ...]) -> str | None:
+    """Unless one input at least is of such a kind: which decides is known to the kernel alone."""
     found = [op.block.find_var_recursive(name) for name in op.input_arg_names]
     given = [var for var in found if var is not None and var.has_description()]
     kinds = [_kind(var) for var in given]
     if not kinds or any(kind is None or kind in takes for kind in kinds):
-        return
+        return None
     name = dtype_name(given[0].dtype)
-    raise _refusal(
-        op,
+    return (
         f"op {op.type} does not have kernel for data_type[{_CPP.get(given[0].dtype, name)}]: its "
-        f"inputs {', '.join(op.input_arg_names)} are {name}, it takes {' and '.join(takes)}",
+        f"inputs {', '.join(op.input_arg_names)} are {name}, it takes {' and '.join(takes)}"
     )
 
 
-def _check_alike(op: Operator) -> None:
-    """That single and double precision aren't mixed; half precision may be."""
+def _unlike(op: Operator) -> str | None:
+    """Where single and double precision are mixed; half precision may be."""
     names = [name for slot in ALIKE.get(op.type, ()) for name in op.input(slot)]
     found = {name: op.block.find_var_recursive(name) for name in names}
     types = {name: var.dtype for name, var in found.items() if var is not None}
-    if {VarType.FP32, VarType.FP64} <= set(types.values()):
-        desired = next(iter(types.values()))
-        name, held = next((name, kind) for name, kind in types.items() if kind != desired)
-        raise _refusal(
-            op,
-            f"Tensor holds the wrong type, it holds {_CPP.get(held, held)}, but desires to be "
-            f"{_CPP.get(desired, desired)}: {op.type} takes {', '.join(types)} of one type, "
-            f"and {name} is of another",
-        )
+    if not {VarType.FP32, VarType.FP64} <= set(types.values()):
+        return None
+    desired = next(iter(types.values()))
+    name, held = next((name, kind) for name, kind in types.items() if kind != desired)
+    return (
+        f"Tensor holds the wrong type, it holds {_CPP.get(held, held)}, but desires to be "
+        f"{_CPP.get(desired, desired)}: {op.type} takes {', '.join(types)} of one type, "
+        f"and {name} is of another"
+    )
 
 
-def _refusal(op: Operator, says: str) -> EnforceNotMet:
-    return EnforceNotMet(f"{says}\n{op.made_at}\n  [operator < {op.title} > error]")
+def _no_int64(op: Operator) -> str | None:
+    """Where labels and ids are of another integer type."""
+    for slot in INT64.get(op.type, ()):
+        for name in op.input(slot):
+            var = op.block.find_var_recursive(name)
+            if var is not None and _kind(var) == WHOLE_KIND and var.dtype != VarType.INT64:
+                return (
+                    f"Tensor holds the wrong type, it holds {_CPP.get(var.dtype, var.dtype)}, but "
+                    f"desires to be int64_t: {slot} {name} of {op.type} has to be int64; cast it"
+                )
+    return None
 
 
 def _kind(var: Variable) -> str | None:

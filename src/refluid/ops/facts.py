@@ -82,6 +82,8 @@ class Facts:
     - `rows`: input slot of a table -> input slot of the numbers of rows that it takes.
     - `classes`: input slot of numbers of classes; an error says so where one is none.
     - `layer`: the layer that users call for it, where that has another name.
+    - `once`: a gradient of which there is no gradient where operators run at once.
+    - `called`: what messages call it, where users know it as another operator.
     - `working`: input or output slot -> how many times its bytes it holds while it runs, by
       measurement, for each of its `num_layers`.
     - `chooses_on`: devices on which torch's settings choose its kernel (class `fast`: on all).
@@ -139,6 +141,8 @@ class Facts:
     rows: Mapping[str, str] = field(default_factory=dict)
     classes: str = ""
     layer: str = ""
+    called: str = ""
+    once: bool = False
     working: Mapping[str, float] = field(default_factory=dict)
     chooses_on: Slots = ()
     by_autograd: str = ""

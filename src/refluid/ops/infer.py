@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from refluid.core.advice import fix_line
+from refluid.core.advice import fix_line, in_plain_words
 from refluid.core.causes import shown_cause
-from refluid.core.dtypes import FLOATING, VarType
+from refluid.core.dtypes import FLOATING, VarType, dtype_name
 from refluid.core.errors import EnforceNotMet
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Variable
-from refluid.ops.element_types import INT64
+from refluid.ops.element_types import INT64, wrong_kind
 from refluid.ops.probing import Attributes, Outputs, outputs_of
 from refluid.ops.probing import InputSpec as InputSpec
 
@@ -49,7 +49,9 @@ def infer_by_probing(
     try:
         results = _outputs_of(definition, inputs, attrs)
     except Exception as error:
-        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
+        says = wrong_kind(op)
+        found = error if says is None else EnforceNotMet(says)
+        raise EnforceNotMet(_explain(op, found)) from shown_cause(error)
     for slot, made in zip(definition.outputs, results, strict=True):
         for name, spec in zip(op.output(slot.name), made, strict=False):
             _describe(op.block.var_recursive(name), spec)
@@ -152,27 +154,27 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def refuse_pythons(definition: OperatorDef, op: Operator, error: Exception) -> None:
+def refuse_pythons(op: Operator, error: Exception) -> None:
     """EnforceNotMet, with the inputs' shapes, in place of an error that a rule didn't raise."""
     from refluid.core.arguments import is_pythons
 
     if is_pythons(error):
-        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
+        raise EnforceNotMet(_explain(op, error)) from shown_cause(error)
 
 
-def say_where(definition: OperatorDef, op: Operator, error: EnforceNotMet) -> None:
+def say_where(op: Operator, error: EnforceNotMet) -> None:
     """EnforceNotMet, with the inputs' shapes and the user's line, in place of one without."""
-    if f"operator {definition.type}" not in str(error):
-        raise EnforceNotMet(_explain(definition, op, error)) from shown_cause(error)
+    if f"operator {op.title}" not in str(error):
+        raise EnforceNotMet(_explain(op, error)) from shown_cause(error)
 
 
-def _explain(definition: OperatorDef, op: Operator, error: Exception) -> str:
-    shapes = "".join(
-        f"\n  {slot}({name}): {list(op.block.var_recursive(name).shape)}"
-        for slot, names in op.inputs.items()
-        for name in names
+def _explain(op: Operator, error: Exception) -> str:
+    inputs = [
+        (slot, op.block.var_recursive(name)) for slot, names in op.inputs.items() for name in names
+    ]
+    given = "".join(
+        f"\n  {slot}({var.name}): {dtype_name(var.dtype)}{list(var.shape)}" for slot, var in inputs
     )
     where = f"\n{op.made_at}" if op.made_at else ""
-    return f"operator {definition.type} can't take its inputs: {error}{shapes}{where}" + fix_line(
-        str(error)
-    )
+    says = in_plain_words(error)
+    return f"operator {op.title} can't take its inputs: {says}{given}{where}" + fix_line(str(error))

@@ -51,9 +51,11 @@ def require_channels(count: int, **vectors: Tensor | None) -> None:
             )
 
 
-def require_equal(what: str, value: Tensor, other: str, shape: Sequence[int]) -> None:
-    """EnforceNotMet where `value` hasn't the shape of the other."""
-    if value.shape != tuple(shape) and not value.is_meta:
+def require_equal(
+    what: str, value: Tensor, other: str, shape: Sequence[int], *, declared: bool = False
+) -> None:
+    """EnforceNotMet where `value` hasn't the shape of the other. declared: also of shapes alone."""
+    if value.shape != tuple(shape) and (declared or not value.is_meta):
         raise EnforceNotMet(
             f"{what} has shape {list(value.shape)}, but {other} has shape {list(shape)}: they "
             "must be equal"
@@ -65,6 +67,29 @@ def require_rows(what: str, value: Tensor, other: str, rows: int) -> None:
     if value.shape[:1] != (rows,) and not value.is_meta:
         raise EnforceNotMet(
             f"{what} has shape {list(value.shape)}, but {other} has {rows} rows: it needs as many"
+        )
+
+
+def require_index(what: str, value: Tensor) -> None:
+    """EnforceNotMet unless numbers of rows are (n,) or (n, 1)."""
+    if value.dim() > 1 and (value.dim() > 2 or value.shape[1] != 1):
+        raise EnforceNotMet(
+            f"The last dim of index should be 1 when it is 2D, but {what} is {list(value.shape)}"
+        )
+
+
+def require_updates(X: Tensor, Index: Tensor, Updates: Tensor) -> None:
+    """EnforceNotMet unless Updates has what the last dimension of Index names of X."""
+    named = (*Index.shape[:-1], *X.shape[Index.shape[-1] :])
+    require_equal("Updates", Updates, "what Index names", named)
+
+
+def require_single(what: str, value: Tensor) -> None:
+    """EnforceNotMet unless each row of `value` holds one number."""
+    if value.numel() != len(value) and not value.is_meta:
+        raise EnforceNotMet(
+            f"{what} has shape {list(value.shape)}, but each of its rows has to hold one number: "
+            f"reshape it to ({len(value)}, 1), or feed it so"
         )
 
 

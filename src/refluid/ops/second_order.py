@@ -33,7 +33,7 @@ from refluid.ops.nn.convolution import conv2d
 from refluid.ops.nn.volumes import conv3d
 from refluid.ops.norm.layernorm import instance_norm
 from refluid.ops.signature import Body
-from refluid.ops.tensor import joining, padding, shaping, slicing  # noqa: F401  (likewise)
+from refluid.ops.tensor import arranging, joining, padding, shaping, slicing  # noqa: F401
 
 Grad = Tensor | None
 

@@ -11,7 +11,7 @@ import torch
 
 from refluid.analysis.uses import key_of
 from refluid.core import flags
-from refluid.core.advice import fix_line
+from refluid.core.advice import fix_line, in_plain_words
 from refluid.core.dtypes import as_dtype, dtype_name, is_known
 from refluid.core.errors import EnforceNotMet, EOFException, PeerFailed
 from refluid.core.own_frames import is_part
@@ -64,7 +64,7 @@ def explain(
     if level < 2 and len(inputs) > _MOST_INPUTS:
         inputs[_MOST_INPUTS:] = [f"  and {len(inputs) - _MOST_INPUTS} more"]
     return EnforceNotMet(
-        f"operator {op.title} failed: {reason or error}\n"
+        f"operator {op.title} failed: {reason or in_plain_words(error)}\n"
         + "\n".join(inputs)
         + (f"\nIt was made here:\n{where}" if where else "")
         + (f"\nIt failed here:\n{inside}" if inside else "")
@@ -119,7 +119,7 @@ class _Given:
             for name in names:
                 own = self._name_of.get(key_of(op.block, name), "")
                 held = not own or own in self._values
-                what = _describe(self._values.get(own)) if held else "no longer held"
+                what = described(self._values.get(own)) if held else "no longer held"
                 yield f"  {slot}({name}): {what}"
 
     def tensors(self, step: Step) -> list[torch.Tensor]:
@@ -176,7 +176,8 @@ def _line_of_operator(line: int, origin: Mapping[int, Operator]) -> int | None:
     return line if line in origin else min(origin, key=lambda one: abs(one - line), default=None)
 
 
-def _describe(value: Any) -> str:
+def described(value: Any) -> str:
+    """A value in messages: type of elements and sizes."""
     if isinstance(value, torch.Tensor):
         known = is_known(value.dtype)
         kind = dtype_name(as_dtype(value.dtype)) if known else str(value.dtype)

@@ -102,6 +102,8 @@ def test_as_many_numbers_are_copied_as_the_shape_has() -> None:
     np.testing.assert_array_equal(tensor.copy_to_cpu(), [[0, 1], [2, 3]])
     with pytest.raises(EnforceNotMet, match="3 numbers"):
         tensor.copy_from_cpu(np.zeros(3, "float32"))
+    with pytest.raises(TypeError, match=r"x\.copy_from_cpu takes a NumPy array, not list"):
+        tensor.copy_from_cpu([1.0, 2.0])  # type: ignore[arg-type]
 
 
 def test_what_is_copied_is_no_longer_the_users() -> None:

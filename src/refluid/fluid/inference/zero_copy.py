@@ -41,11 +41,15 @@ class ZeroCopyTensor:
     def copy_from_cpu(self, array: npt.NDArray[Any]) -> None:
         """Copies the array; as many of its numbers as the shape of `reshape` has, where it was set.
 
-        Raises EnforceNotMet for an output, for another element type than float32, int64 and int32,
-        and where the array has fewer numbers than the shape.
+        Raises TypeError for what is no array, EnforceNotMet for an output, for another element
+        type than float32, int64 and int32, and where the array has fewer numbers than the shape.
         """
         if not self._is_input:
             raise EnforceNotMet(f"{self._name} is an output; the predictor writes it")
+        if not isinstance(array, np.ndarray):
+            raise TypeError(
+                f"{self._name}.copy_from_cpu takes a NumPy array, not {type(array).__name__}"
+            )
         self._kind_of(array.dtype)
         shape = array.shape if self._shape is None else self._shape
         count = math.prod(shape)

@@ -11,6 +11,7 @@ from torch import Tensor
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, gradient, operator
+from refluid.ops.required import require_rows
 from refluid.ops.signature import Longs
 
 _BOUND = 40.0
@@ -71,6 +72,7 @@ def hierarchical_sigmoid(
     -1 where a path is shorter; else the tree is complete, its leaves the classes. PreOut holds
     log(1 + exp(score)) per node. As in Fluid a node that a path lacks adds log 2 to the loss.
     """
+    require_rows("Label", Label, "X", X.shape[0])
     nodes, right, inside = _paths(Label, PathTable, PathCode, num_classes)
     scores = torch.bmm(F.embedding(nodes, W), X.unsqueeze(2)).squeeze(2)
     if Bias is not None:

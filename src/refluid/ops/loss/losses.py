@@ -46,8 +46,8 @@ def log_loss_grad(Predicted: Tensor, Labels: Tensor, d_Loss: Tensor, *, epsilon:
 )
 def huber_loss(X: Tensor, Y: Tensor, *, delta: float) -> tuple[Tensor, Tensor]:
     """r²/2 where |r| is at most delta, else delta * (|r| - delta/2), of Residual r = Y - X."""
-    x = X.reshape(Y.shape)
-    return Y - x, F.huber_loss(x, Y, reduction="none", delta=delta)
+    require_equal("Y", Y, "X", X.shape, declared=True)
+    return Y - X, F.huber_loss(X, Y, reduction="none", delta=delta)
 
 
 @gradient("huber_loss")
@@ -155,6 +155,7 @@ def kldiv_loss(
 
     reduction: `none`, or `sum`, `mean`, `batchmean` of shape (1,).
     """
+    require_equal("Target", Target, "X", X.shape, declared=True)
     loss = Target.log().sub_(X).mul_(Target).masked_fill_(Target <= 0, 0.0)
     if reduction == "none":
         return loss

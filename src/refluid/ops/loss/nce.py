@@ -13,6 +13,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
 from refluid.ops.loss.class_sampling import engine_of, sampler
 from refluid.ops.registry import OperatorDef, gradient, operator
+from refluid.ops.required import require_rows
 from refluid.ops.signature import Longs, Random
 from refluid.ops.unknown import reckoned
 
@@ -80,10 +81,10 @@ def nce(
     """
     custom = CustomDistProbs, CustomDistAlias, CustomDistAliasProbs
     rows = Input.shape[0]
+    require_rows("Label", Label, "Input", rows)
     true = Label.reshape(rows, Label.shape[1] if Label.dim() == 2 else 1).long()
-    if custom_neg_classes:
-        negative = torch.tensor(list(custom_neg_classes)).expand(rows, -1)
-    else:
+    negative = torch.tensor(list(custom_neg_classes)).expand(rows, -1)
+    if not custom_neg_classes:
         source = sampler(sampler_, num_total_classes, custom)
         drawn = source.draw(engine_of(source, seed, random), rows * num_neg_samples)
         negative = torch.from_numpy(drawn).view(rows, num_neg_samples)

@@ -150,6 +150,7 @@ def _loss_gradient(
     "softmax_loss",
     classes="Label",
     layer="softmax_with_cross_entropy",
+    called="softmax_with_cross_entropy",
     outputs="Loss",
     uses="Logits Label",
     differentiable="Logits",

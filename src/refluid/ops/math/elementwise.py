@@ -259,7 +259,10 @@ def _define_extreme_gradient(name: str, beyond: Comparison) -> None:
         x, y = (one.expand_as(d_Out) for one in align_both(X, Y, axis))
         share = indicator(beyond, x, y)
         d_x = d_Out * share if need[0] else None
-        d_y = share.neg_().add_(1.0).mul_(d_Out) if need[1] else None
+        if need[1] and torch.is_grad_enabled():  # to be differentiated itself
+            d_y: Tensor | None = d_Out * (1.0 - share)
+        else:
+            d_y = share.neg_().add_(1.0).mul_(d_Out) if need[1] else None
         return unbroadcast_both(X, Y, d_x, d_y, axis)
 
     body.__name__ = f"{name}_grad"

@@ -10,6 +10,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.registry import operator
+from refluid.ops.required import require_single
 from refluid.ops.sequence.levels import infer_from, offsets_of, sequences_of
 from refluid.ops.sequence.padded import pad_rows
 from refluid.ops.sequence.padding import lengths_of
@@ -31,6 +32,7 @@ def padded_ids(
     sequences = lod[0] if lod else sequences_of(ids, lod, slot)
     if sequences.total == 0:
         return ids.new_zeros((len(sequences), 1)), sequences
+    require_single(slot, ids)
     rows = ids.flatten()[: sequences.total]
     if len(rows) < sequences.total:
         raise EnforceNotMet(f"{slot} has {len(rows)} rows but its LoD is {offsets_of(lod)}")

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import operator
+from refluid.ops.required import require_rows
 
 
 @operator(
@@ -42,6 +43,7 @@ def auc(
             "the last column of Predict has to hold numbers from 0 to 1, but holds some from "
             f"{low:g} to {high:g}: give it what softmax or sigmoid gave"
         )
+    require_rows("Label", Label, "Predict", len(Predict))
     positive = Label.reshape(-1) != 0
     totals = []
     for stat, chosen in ((StatPos, positive), (StatNeg, ~positive)):

@@ -141,7 +141,12 @@ def swish(X: Tensor, *, beta: float = 1.0) -> Tensor:
 @gradient("swish")
 def swish_grad(X: Tensor, d_Out: Tensor, *, beta: float = 1.0) -> Tensor:
     """d_Out * (s + beta * X * s * (1 - s)), s = sigmoid(beta * X)."""
-    grad: Tensor = aten.silu_backward(laid_as(X, d_Out), X if beta == 1.0 else X * beta)
+    x = X if beta == 1.0 else X * beta
+    if torch.is_grad_enabled() and (X.requires_grad or d_Out.requires_grad):
+        # To be differentiated itself.
+        share = torch.sigmoid(x)
+        return d_Out * (share * (1.0 + x * (1.0 - share)))
+    grad: Tensor = aten.silu_backward(laid_as(X, d_Out), x)
     return grad
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from refluid.core.offsets import Levels
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
-from refluid.ops.bounded import Channels, Epsilon
+from refluid.ops.bounded import Epsilon, Matrix
 from refluid.ops.registry import GradOp, gradient, gradient_op, operator
 
 _NONE = 1e-7  # a show count nearer to 0 means that there was no show
@@ -59,7 +59,7 @@ def _shown(X: Tensor, slot_dim: int) -> Tensor:
 def data_norm(
     scale_w: Tensor | None,
     bias: Tensor | None,
-    X: Channels,
+    X: Matrix,
     BatchSize: Tensor,
     BatchSum: Tensor,
     BatchSquareSum: Tensor,

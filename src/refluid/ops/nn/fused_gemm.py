@@ -29,6 +29,7 @@ def _weights(y: Tensor, columns: int, transposed: bool) -> Tensor:
 
 @operator(
     "fused_gemm_epilogue",
+    called="matmul",
     outputs="Out",
     uses="X Y Bias Out",
     amp="fast",

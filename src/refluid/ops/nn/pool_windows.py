@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from refluid.core.errors import EnforceNotMet
 from refluid.ops.nn import windows as padding
 
 _LOWEST = torch.finfo(torch.float32).min
@@ -80,13 +81,23 @@ def _windows(
     pads: padding.Pads,
     ceil_mode: bool,
 ) -> tuple[padding.Pads, list[int]]:
-    """The paddings, with more where even one window would not fit, and how many windows fit."""
-    pads = padding.reach(pads, sizes, ksize)
-    counts = []
-    for size, window, step, pair in zip(sizes, ksize, strides, pads, strict=True):
-        room = size + sum(pair) - window
-        counts.append((room + step - 1 if ceil_mode else room) // step + 1)
-    return pads, counts
+    """The paddings, with more where even one window would not fit, and how many windows fit.
+
+    Fluid counts by a division that cuts towards zero: a window that lacks less than a stride is
+    one that sticks out, and others are refused, as by paddle 2.6.2.
+    """
+    every = list(zip(sizes, ksize, strides, pads, strict=True))
+    rooms = [size + sum(pair) - window for size, window, _, pair in every]
+    if ceil_mode:
+        rooms = [room + step - 1 for room, step in zip(rooms, strides, strict=True)]
+    if any(room <= -step for room, step in zip(rooms, strides, strict=True)):
+        raise EnforceNotMet(
+            f"windows {list(ksize)} are larger than images of {list(sizes)} with paddings "
+            f"{[list(pair) for pair in pads]} and strides {list(strides)}: not one fits; use "
+            "larger images or a smaller pool_size"
+        )
+    counts = [max(room, 0) // step + 1 for room, step in zip(rooms, strides, strict=True)]
+    return padding.reach(pads, sizes, ksize), counts
 
 
 def _complete(

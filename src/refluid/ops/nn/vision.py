@@ -32,7 +32,9 @@ def pixel_shuffle(X: Images, *, upscale_factor: Positive = 1) -> Tensor:
 @gradient("pixel_shuffle")
 def pixel_shuffle_grad(d_Out: Tensor, *, upscale_factor: int = 1) -> Tensor:
     """The pixels put back."""
-    return F.pixel_unshuffle(d_Out, upscale_factor)
+    n, c, h, w = d_Out.shape
+    r = upscale_factor
+    return F.pixel_unshuffle(d_Out, r) if n else d_Out.new_empty(n, c * r * r, h // r, w // r)
 
 
 @operator("shuffle_channel", gradient_lod="none", outputs="Out", uses="", lod="")

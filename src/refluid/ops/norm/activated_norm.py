@@ -73,7 +73,7 @@ def inplace_abn(
     return _KINDS[activation][0](y, alpha), *others
 
 
-@gradient("inplace_abn")
+@gradient("inplace_abn", once=True)
 def inplace_abn_grad(
     Y: Tensor,
     Scale: Tensor,

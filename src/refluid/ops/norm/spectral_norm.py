@@ -56,7 +56,7 @@ def _singular_vectors(
     return u, v
 
 
-@gradient("spectral_norm")
+@gradient("spectral_norm", once=True)
 def spectral_norm_grad(
     Weight: Tensor,
     U: Tensor,

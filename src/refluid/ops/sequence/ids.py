@@ -11,6 +11,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import gradient, operator
+from refluid.ops.required import require_single
 from refluid.ops.sequence.context import context_index
 from refluid.ops.sequence.levels import infer_from, outer_sequences_of, sequences_of
 
@@ -25,6 +26,7 @@ from refluid.ops.sequence.levels import infer_from, outer_sequences_of, sequence
 def sequence_enumerate(X: Tensor, *, lod_X: Levels, win_size: int, pad_value: int = 0) -> Tensor:
     """Each number of X (n, 1) and those after it, (n, win_size); pad_value after the end."""
     sequences = outer_sequences_of(X, lod_X)
+    require_single("X", X)
     flat = torch.cat((X.flatten(), X.new_full((1,), pad_value)))
     return flat[context_index(sequences, range(win_size), False, X.device)]
 
@@ -51,6 +53,7 @@ def keep(kept: Tensor, sequences: Offsets) -> Offsets:
 def sequence_erase(X: Tensor, *, lod_X: Levels, tokens: Sequence[int]) -> tuple[Tensor, Levels]:
     """The sequences of numbers X (n, 1) without those in `tokens`."""
     sequences = sequences_of(X, lod_X)
+    require_single("X", X)
     numbers = X.flatten()
     if len(tokens) > _FEW:
         kept = ~torch.isin(numbers, torch.tensor(list(tokens), dtype=X.dtype, device=X.device))

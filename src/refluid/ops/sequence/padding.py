@@ -9,6 +9,7 @@ from refluid.core.dtypes import VarType, to_torch
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.registry import gradient, operator
+from refluid.ops.required import require_equal
 from refluid.ops.sequence.levels import infer_from, outer_sequences_of, sequences_of
 from refluid.ops.sequence.padded import pad_rows, unpad_rows
 
@@ -85,6 +86,7 @@ def sequence_unpad(X: Tensor, Length: Tensor) -> tuple[Tensor, Levels]:
 
     Rows of one element have shape (rows, 1).
     """
+    require_equal("Length", Length, "what counts the rows of X", X.shape[:1])
     sequences = lengths_of(Length, X.shape[1])
     rows = unpad_rows(X, sequences)
     return (rows.unsqueeze(1) if X.dim() == 2 else rows), (sequences,)

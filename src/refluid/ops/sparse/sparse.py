@@ -14,6 +14,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
 from refluid.ops.infer import Infer
 from refluid.ops.registry import OperatorDef
+from refluid.ops.required import require_equal
 from refluid.ops.signature import Body
 
 Gradient = Tensor | SelectedRows
@@ -124,6 +125,8 @@ def total(terms: list[Gradient], *, over: bool = False) -> Gradient:
     rows = [term for term in terms if isinstance(term, SelectedRows)]
     if not full:
         return SelectedRows.sum(rows)
+    for number, term in enumerate(full):
+        require_equal(f"term {number}", term, "the first", full[0].shape)
     if over or len(full) == 1:
         out, rest = full[0] if over else full[0].clone(), full[1:]
     else:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ir.checks import one_of
 from refluid.ops.bounded import Images
 from refluid.ops.drafts import say
 from refluid.ops.gradient_slots import made_of_flows
@@ -51,7 +53,7 @@ def pad2d(
     *,
     paddings: Sequence[int],
     pad_value: float = 0.0,
-    mode: str = "constant",
+    mode: Annotated[str, one_of("constant", "reflect", "edge")] = "constant",
     data_format: str = "NCHW",
 ) -> Tensor:
     """Images padded by (top, bottom, left, right); mode: constant, reflect or edge."""

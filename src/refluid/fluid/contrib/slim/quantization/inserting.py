@@ -21,6 +21,10 @@ SLOTS = {
     "mul": ("X", "Y"),
     "matmul": ("X", "Y"),
 }
+# Kinds of quantisation of weights, and what brings whole numbers back.
+WEIGHTS = ("abs_max", "channel_wise_abs_max")
+DEQUANTIZE = "fake_dequantize_max_abs"
+DEQUANTIZE_BY_CHANNEL = "fake_channel_wise_dequantize_max_abs"
 Nodes = Mapping[str, IrVarNode | list[IrVarNode]]
 
 
