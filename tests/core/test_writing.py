@@ -15,6 +15,7 @@ import refluid.fluid as fluid
 from refluid.core import writing
 from refluid.core.errors import EnforceNotMet
 from refluid.core.writing import write_files
+from tests.interrupting import interrupted_at_each_call
 
 
 class FullDisk:
@@ -202,3 +203,16 @@ def test_a_full_disk_leaves_the_old_model_whole(tmp_path: Path, disk: FullDisk, 
                 load(main, tmp_path)
                 for got, wanted in zip(values(), want, strict=True):
                     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.filterwarnings("ignore:.*part:pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_at_any_call_leaves_all_files_or_none_and_no_parts(tmp_path: Path) -> None:
+    def save(text: bytes) -> None:
+        write_files([(tmp_path / name, lambda file: file.write(text)) for name in "ab"], False)
+
+    save(b"0")
+    for _ in interrupted_at_each_call(lambda: save(b"1")):
+        assert contents(tmp_path) in ({"a": b"0", "b": b"0"}, {"a": b"1", "b": b"1"})
+        save(b"0")
+    save(b"1")
+    assert contents(tmp_path) == {"a": b"1", "b": b"1"}

@@ -12,6 +12,7 @@ from refluid.core.places import CPUPlace, CUDAPlace, Place
 from refluid.eager.as_python import AsPython
 from refluid.eager.holding import Holding
 from refluid.ir.names import GRAD
+from refluid.kernels.settings import without_gradients
 
 _PLACES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}
 
@@ -160,8 +161,7 @@ class AsTensor(AsPython):
             self._stops = False
             self.held = changed
             return
-        with torch.no_grad():
-            own[_index(item)] = given
+        without_gradients(own.__setitem__, _index(item), given)
 
     # -- gradients ------------------------------------------------------------
 

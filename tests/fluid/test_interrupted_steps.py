@@ -1,0 +1,53 @@
+"""Ctrl-C at each call of a step in dygraph: the next steps train as if it hadn't come."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from refluid import fluid
+from tests.interrupting import InterruptedAt, interrupted_at_each_call, interruptible
+
+
+def test_steps_of_dygraph_train_after_ctrl_c_at_any_call() -> None:
+    with fluid.dygraph.guard():
+        layer = fluid.dygraph.Linear(8, 1)
+        optimizer = fluid.optimizer.SGD(0.01, parameter_list=layer.parameters())
+        given = fluid.dygraph.to_variable(np.ones((4, 8), "float32"))
+
+        def step() -> None:
+            loss = fluid.layers.mean(layer(given))
+            loss.backward()
+            optimizer.minimize(loss)
+            layer.clear_gradients()
+
+        for _ in range(4):
+            step()
+        for at in interrupted_at_each_call(step):
+            assert torch.is_grad_enabled(), at
+            layer.clear_gradients()
+            before = layer.weight.numpy()
+            step()
+            np.testing.assert_allclose(before - layer.weight.numpy(), 0.01, rtol=1e-3)
+        assert at > 100
+
+
+def test_what_is_called_without_gradients_gives_them_back_at_any_call() -> None:
+    decorated = fluid.dygraph.no_grad(torch.is_grad_enabled)
+    for _ in interrupted_at_each_call(decorated):
+        assert torch.is_grad_enabled()
+    assert not decorated()
+
+
+def test_a_block_without_gradients_that_is_interrupted_as_it_begins_is_not_begun() -> None:
+    block, at, begun = fluid.dygraph.no_grad(), 0, False
+    while not begun:
+        with interruptible(), InterruptedAt(at):
+            try:
+                block.__enter__()
+                begun = True
+            except KeyboardInterrupt:
+                assert torch.is_grad_enabled()
+        at += 1
+    block.__exit__()
+    assert torch.is_grad_enabled() and at > 2
