@@ -86,15 +86,18 @@ class InterruptedAt:
                 raise KeyboardInterrupt
 
 
-def interrupted_at_each_call(work: Callable[[], object], step: int = 1) -> Iterator[int]:
-    """Calls it once for every call (or every so many) in it, interrupted there; then yields which.
+def interrupted_at_each_call(
+    work: Callable[[], object], step: int = 1, parts: Sequence[str] = ("",)
+) -> Iterator[int]:
+    """Calls it once for every call in it, interrupted there; then yields which.
 
+    step: for every so many calls. parts: in files of such paths alone.
     Whatever else than KeyboardInterrupt comes out is raised.
     """
     at, arrived = 0, True
     with interruptible():
         while arrived:
-            with InterruptedAt(at) as interrupted:
+            with InterruptedAt(at, parts) as interrupted:
                 try:
                     work()
                 except KeyboardInterrupt:

@@ -1,11 +1,17 @@
-"""Ctrl-C at each call of a step in dygraph: the next steps train as if it hadn't come."""
+"""Ctrl-C at each call of a step: the next steps train as if it hadn't come."""
 
 from __future__ import annotations
 
+import gc
+from typing import Any
+
 import numpy as np
+import pytest
 import torch
 
 from refluid import fluid
+from refluid.core.collecting import without_collections
+from refluid.kernels.watching import is_watched
 from tests.interrupting import InterruptedAt, interrupted_at_each_call, interruptible
 
 
@@ -51,3 +57,42 @@ def test_a_block_without_gradients_that_is_interrupted_as_it_begins_is_not_begun
         at += 1
     block.__exit__()
     assert torch.is_grad_enabled() and at > 2
+
+
+def _network() -> tuple[Any, Any]:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 8]), 4, act="tanh"))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+    fluid.Executor().run(startup)
+    return main, loss
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_step_that_is_recorded_leaves_no_mode_of_torch_in_force(replicas: int) -> None:
+    """Where one begins or ends, and is left halfway, all kernels would go through it for good."""
+    executor, feed = fluid.Executor(), {"x": np.ones((4, 8), "float32")}
+    places = [fluid.CPUPlace()] * replicas
+
+    def work() -> None:
+        main, loss = _network()
+        program = fluid.CompiledProgram(main)
+        if replicas > 1:
+            program = program.with_data_parallel(loss.name, places=places)
+        for _ in range(6):
+            executor.run(program, feed, [loss])
+
+    work()
+    parts = "/kernels/watching.py", "/_python_dispatch.py", "/torch/overrides.py"
+    for at in interrupted_at_each_call(work, 7, parts):
+        assert not is_watched(), at
+    assert at > 100
+
+
+def test_garbage_is_looked_for_after_ctrl_c_at_any_call() -> None:
+    def work() -> None:
+        with without_collections():
+            assert not gc.isenabled()
+
+    for _ in interrupted_at_each_call(work):
+        assert gc.isenabled()

@@ -11,6 +11,7 @@ from torch import Tensor
 from refluid.analysis.placeholders import is_placeholder
 from refluid.analysis.uses import Key
 from refluid.core.scope import Cell
+from refluid.core.whole_threads import interrupts_later
 from refluid.kernels.watching import LACKING
 from refluid.runtime import pairing
 from refluid.runtime.code import Code, PreparedStep, prepared
@@ -147,7 +148,7 @@ class StepRecorder:
         random.seeded = False
         if loops is not None:
             kernels.within = loops.operator_within(one)
-        with kernels, Reads(kernels):
+        with interrupts_later(), kernels, Reads(kernels):  # torch's modes could stay in force
             exec(one.code, self.namespace)
         for kernel in kernels.kernels:
             kernel.op = kernel.op or op
