@@ -81,6 +81,7 @@ def test_ctrl_c_at_any_call_gives_the_threads_back_and_lets_others_be_timed(
 ) -> None:
     made = choosing(monkeypatch, 1)
     steps = AdaptiveThreads()
+    steps.run(torch.get_num_threads)
     for _ in interrupted_at_each_call(lambda: steps.run(torch.get_num_threads)):
         assert torch.get_num_threads() == 2
         before = made[-1].ended
