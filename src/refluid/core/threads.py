@@ -92,6 +92,8 @@ def by_threads(count: int, function: Callable[..., T], *given: Any) -> T:
     Ctrl-C between the end of that one's block and its own end would leave torch at the number.
     """
     former = torch.get_num_threads()
+    if count == former:
+        return function(*given)
     try:
         torch.set_num_threads(count)
         return function(*given)
@@ -99,9 +101,8 @@ def by_threads(count: int, function: Callable[..., T], *given: Any) -> T:
         torch.set_num_threads(former)
 
 
-@contextmanager
-def threads_of_all(workers: int) -> Iterator[None]:
-    """Operators of the calling thread use what so many workers would use together.
+def threads_of_all(workers: int) -> int:
+    """How many threads so many workers would use together.
 
     That is at most a thread for each core, unless the thread was already given more.
     """
@@ -111,5 +112,4 @@ def threads_of_all(workers: int) -> Iterator[None]:
         known = hasattr(os, "sched_getaffinity")
         cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
         wanted = max(former, min(wanted, cores))
-    with use_threads(wanted):
-        yield
+    return wanted
