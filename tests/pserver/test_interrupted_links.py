@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_each_step_that_was_handed_on_is_pushed_once() -> None:
 
 
 def test_what_geo_exchanges_is_counted_once_whenever_ctrl_c_comes() -> None:
-    """A step's own change is there before the link is told; an exchange has it then, or the next."""
+    """A step changes its own before the link is told: an exchange has it then, or the next one."""
     with cluster(divided(trainers=1, mode=TrainingMode.GEO)) as found:
         link = DeltaLink(found.client(), 2)
         values = {"w": torch.zeros(3, 1), "emb": torch.zeros(1000, 4)}
@@ -84,12 +85,10 @@ def test_what_geo_exchanges_is_counted_once_whenever_ctrl_c_comes() -> None:
         parts = "/pserver/geo.py", "/concurrent/futures/", "/threading.py"
         at, arrived = 0, True
         while arrived:
-            with interruptible(), InterruptedAt(at, parts) as interrupted:
-                try:
-                    step()
-                    step()
-                except KeyboardInterrupt:
-                    pass
+            interrupted = InterruptedAt(at, parts)
+            with interruptible(), suppress(KeyboardInterrupt), interrupted:
+                step()
+                step()
             arrived = interrupted.arrived
             ends(step)
             ends(step)
@@ -114,11 +113,9 @@ def test_a_trainer_that_is_interrupted_as_it_ends_tells_the_servers_when_asked_a
             connection = Connection(split)
             connection._client = lambda: found.client(0)  # type: ignore[method-assign]
             connection.open()
-            with interruptible(), InterruptedAt(at, ("/pserver/", "/threading.py")) as interrupted:
-                try:
-                    connection.close()
-                except KeyboardInterrupt:
-                    pass
+            interrupted = InterruptedAt(at, ("/pserver/", "/threading.py"))
+            with interruptible(), suppress(KeyboardInterrupt), interrupted:
+                connection.close()
             arrived = interrupted.arrived
             ends(connection.close)
             assert [one["trainers"] for one in watching.state()] == [[1]], at
