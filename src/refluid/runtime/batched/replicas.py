@@ -118,9 +118,10 @@ class BatchedReplicas:
         return self._run(step, feeds) if step is not None else None
 
     def _run(self, step: _BatchedStep, feeds: Sequence[Tensor]) -> ReplicaResults:
-        wanted = threads_of_all(self._replicas.size)
-        given = wanted, self._threads.run, step.code.run, feeds, step.rows, []
-        results: Any = without_gradients(by_threads, *given)
+        def run() -> Any:
+            return self._threads.run(step.code.run, feeds, step.rows, [])
+
+        results = without_gradients(by_threads, threads_of_all(self._replicas.size), run)
         return [
             Together(found) if isinstance(found, Tensor) else [Fetched(value) for value in found]
             for found in results
