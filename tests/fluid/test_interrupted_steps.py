@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ import torch
 
 from refluid import fluid
 from refluid.core.collecting import without_collections
+from refluid.kernels.settings import under
 from refluid.kernels.watching import is_watched
+from refluid.runtime import kernels
+from refluid.runtime.kernels import KernelChoice, KernelSettings
 from tests.interrupting import InterruptedAt, interrupted_at_each_call, interruptible
 
 
@@ -96,3 +100,20 @@ def test_garbage_is_looked_for_after_ctrl_c_at_any_call() -> None:
 
     for _ in interrupted_at_each_call(work):
         assert gc.isenabled()
+
+
+def test_torch_has_its_own_settings_after_ctrl_c_at_any_call() -> None:
+    main, _ = _network()
+    (op, *_) = [one for one in main.global_block().ops if one.type == "tanh"]
+    settings = KernelSettings(native=frozenset({"tanh"}))
+    asked = (("onednn", False),)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "settings_for", lambda *_: asked)
+        call = KernelChoice(torch.device("cpu"), settings)(op, lambda: None)
+    for at in interrupted_at_each_call(call):
+        assert torch.backends.mkldnn.enabled, at
+        other = threading.Thread(target=under((("onednn", True),), lambda: None), daemon=True)
+        other.start()
+        other.join(60)
+        assert not other.is_alive()
+    assert at > 10
