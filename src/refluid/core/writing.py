@@ -54,6 +54,19 @@ def write_files(files: Iterable[tuple[Path, Write]], durable: bool = True) -> No
             _sync(folder)
 
 
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Writes a page, a trace or a graph, all of it or nothing; see `write_files`.
+
+    What is no file, such as /dev/stdout, is written to as it is.
+    """
+    where, data = Path(path), content.encode() if isinstance(content, str) else content
+    if where.exists() and not (where.is_file() or where.is_dir()):
+        with _explained(where):
+            where.write_bytes(data)
+    else:
+        write_file(where, lambda file: file.write(data), durable=False)
+
+
 def _target(path: Path) -> Path:
     """The file itself, where `path` is a link."""
     try:
