@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,20 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.comm.servers import drop_link, put_link
+from refluid.core import flags
 from refluid.core.collecting import without_collections
 from refluid.kernels.settings import under
 from refluid.kernels.watching import is_watched
 from refluid.runtime import kernels
 from refluid.runtime.kernels import KernelChoice, KernelSettings
-from tests.interrupting import InterruptedAt, interrupted_at_each_call, interruptible
+from tests.interrupting import (
+    InterruptedAt,
+    Lingering,
+    interrupted_at_each_call,
+    interrupted_in,
+    interruptible,
+)
 
 
 def test_steps_of_dygraph_train_after_ctrl_c_at_any_call() -> None:
@@ -117,3 +126,25 @@ def test_torch_has_its_own_settings_after_ctrl_c_at_any_call() -> None:
         other.join(60)
         assert not other.is_alive()
     assert at > 10
+
+
+def test_what_waits_in_a_step_that_is_recorded_is_interrupted_at_once() -> None:
+    work, where = Lingering(), (("nowhere:1",), 0)
+    main = fluid.Program()
+    with fluid.program_guard(main), fluid.unique_name.guard():
+        found = fluid.layers.tanh(fluid.data("x", [1])) * 2.0
+        attrs = {"endpoints": list(where[0]), "trainer_id": where[1]}
+        main.global_block().append_op("send_barrier", attrs=attrs)
+    link: Any = SimpleNamespace(send_barrier=work)
+    put_link(where, link)
+    executor, feed = fluid.Executor(), {"x": np.ones(1, "float32")}
+    ending = threading.Timer(30, work.end)
+    try:
+        with flags.override({"FLAGS_refluid_tier": "recorded"}), interrupted_in("send_barrier"):
+            ending.start()
+            executor.run(main, feed, [found])
+        assert not work.over
+    finally:
+        ending.cancel()
+        work.end()
+        drop_link(where)
