@@ -6,9 +6,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,57 @@ def _within(frame: FrameType | None, function: str) -> bool:
     while frame is not None and frame.f_code.co_name != function:
         frame = frame.f_back
     return frame is not None
+
+
+class InterruptedAt:
+    """Raises KeyboardInterrupt in the main thread's call number `at`, of those in `parts` of paths.
+
+    That is where Python looks for signals: as a function begins, or after one written in C. Where
+    interrupts are put off, after that.
+    """
+
+    def __init__(self, at: int, parts: Sequence[str] = ("",)) -> None:
+        self._left, self._parts = at, parts
+        self.arrived = False
+
+    def __enter__(self) -> InterruptedAt:
+        sys.setprofile(self._profile)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, _: Any) -> None:
+        if self.arrived or event not in ("call", "c_return"):
+            return
+        name = frame.f_code.co_filename
+        if name != __file__ and any(part in name for part in self._parts):
+            self._left -= 1
+            if self._left < 0 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self.arrived = True
+                raise KeyboardInterrupt
+
+
+def interrupted_at_each_call(
+    work: Callable[[], object], step: int = 1, parts: Sequence[str] = ("",)
+) -> Iterator[int]:
+    """Calls it once for every call in it, interrupted there; then yields which.
+
+    step: for every so many calls. parts: in files of such paths alone.
+    Whatever else than KeyboardInterrupt comes out is raised.
+    """
+    at, arrived = 0, True
+    with interruptible():
+        while arrived:
+            with InterruptedAt(at, parts) as interrupted:
+                try:
+                    work()
+                except KeyboardInterrupt:
+                    assert interrupted.arrived
+            arrived = interrupted.arrived
+            if arrived:
+                yield at
+            at += step
 
 
 class Lingering:

@@ -8,6 +8,7 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from refluid.feed import multislot
 from refluid.kernels.compiled import CompiledLoop
 from refluid.kernels.machine_code import linker
 from refluid.runtime import adaptive
+from tests.interrupting import interrupted_in
 
 pytestmark = pytest.mark.skipif(not linker(), reason="no linker, or not Linux")
 # Runs a practice program where numba can't be imported.
@@ -129,3 +131,19 @@ def test_a_program_that_fails_is_told(
     told = capfd.readouterr().err
     assert "failed absent" in told
     assert "KeyError: 'absent'" in told
+
+
+def test_ctrl_c_ends_what_runs_and_begins_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import sys, time\nopen(sys.argv[1], 'x').close()\ntime.sleep(300)\n"
+    (tmp_path / "sleeping.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(importlib.import_module("refluid.cli.prepare"), "_PRACTICE", "sleeping")
+    before = set(threading.enumerate())
+    with interrupted_in("outcome"):
+        list(prepare._all([f"begun {number}" for number in range(100)]))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(list(tmp_path.glob("begun *"))) <= len(os.sched_getaffinity(0))

@@ -105,7 +105,12 @@ def test_who_went_away_is_shown_where_the_first_failure_says_so(
 
 
 @pytest.mark.parametrize(
-    "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL]
+    "how",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
 )
 def test_nothing_runs_on_after_the_launcher(how: signal.Signals, tmp_path: Path) -> None:
     launcher = command(tmp_path, "script.py", "wait")
@@ -114,7 +119,7 @@ def test_nothing_runs_on_after_the_launcher(how: signal.Signals, tmp_path: Path)
         time.sleep(0.1)
     launcher.send_signal(how)
     launcher.wait(120)
-    assert launcher.returncode == (130 if how == signal.SIGINT else -9)
+    assert launcher.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(how, -9)
     while not ended(tmp_path) and time.monotonic() < until + 30:
         time.sleep(0.1)
     assert ended(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +15,8 @@ import pytest
 import refluid.fluid as fluid
 from refluid.core import writing
 from refluid.core.errors import EnforceNotMet
-from refluid.core.writing import write_files
+from refluid.core.writing import write_files, write_whole
+from tests.interrupting import interrupted_at_each_call
 
 
 class FullDisk:
@@ -202,3 +204,53 @@ def test_a_full_disk_leaves_the_old_model_whole(tmp_path: Path, disk: FullDisk, 
                 load(main, tmp_path)
                 for got, wanted in zip(values(), want, strict=True):
                     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.filterwarnings("ignore:.*part:pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_at_any_call_leaves_all_files_or_none_and_no_parts(tmp_path: Path) -> None:
+    def save(text: bytes) -> None:
+        write_files([(tmp_path / name, lambda file: file.write(text)) for name in "ab"], False)
+
+    save(b"0")
+    for _ in interrupted_at_each_call(lambda: save(b"1")):
+        assert contents(tmp_path) in ({"a": b"0", "b": b"0"}, {"a": b"1", "b": b"1"})
+        save(b"0")
+    save(b"1")
+    assert contents(tmp_path) == {"a": b"1", "b": b"1"}
+
+
+def test_a_page_is_there_whole_or_as_it_was(tmp_path: Path, disk: FullDisk) -> None:
+    page = tmp_path / "page"
+    write_whole(page, "before")
+    for _ in disk.each_step():
+        try:
+            write_whole(page, "afterwards")
+        except EnforceNotMet as error:
+            assert "page" in str(error) and "No space left" in str(error)
+            assert contents(tmp_path) == {"page": b"before"}
+    assert page.read_text() == "afterwards"
+
+
+def test_what_is_no_file_is_written_to_as_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    thread = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    thread.start()
+    write_whole(pipe, "text")
+    thread.join(60)
+    assert read == [b"text"] and pipe.is_fifo()
+
+
+def test_a_profile_that_has_no_room_leaves_the_former_one(
+    tmp_path: Path, disk: FullDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = str(tmp_path / "profile")
+    with fluid.profiler.profiler("CPU", None, where):
+        pass
+    before = contents(tmp_path)
+    disk.at, disk.calls = 0, 0
+    profiled = fluid.profiler.profiler("All", None, where)
+    with pytest.raises(EnforceNotMet, match="No space left"), profiled:
+        fluid.Executor().run(fluid.Program())
+    assert contents(tmp_path) == before

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import signal
-import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -15,6 +12,7 @@ import pytest
 from refluid import fluid
 from refluid.paddle import reader as readers
 from tests.feed.leftovers import assert_nothing_left
+from tests.interrupting import InterruptedAt
 
 # An interrupt right after a socket was made leaves it to the garbage collector.
 pytestmark = [
@@ -24,35 +22,6 @@ pytestmark = [
 COUNT = 4
 PARTS = ("/refluid/feed/", "/fluid/reader/")
 Work = Callable[[], list[int]]
-
-
-class _Interrupting:
-    """Raises KeyboardInterrupt in the main thread's call number `at` within readers.
-
-    That is where Python looks for signals: as a function begins, or after one written in C. Where
-    interrupts are put off, after that.
-    """
-
-    def __init__(self, at: int) -> None:
-        self._left = at
-        self.arrived = False
-
-    def __enter__(self) -> _Interrupting:
-        sys.setprofile(self._profile)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def _profile(self, frame: FrameType, event: str, _: Any) -> None:
-        if self.arrived or event not in ("call", "c_return"):
-            return
-        name = frame.f_code.co_filename
-        if any(part in name for part in PARTS):
-            self._left -= 1
-            if self._left < 0 and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                self.arrived = True
-                raise KeyboardInterrupt
 
 
 def _batches() -> Iterator[Any]:
@@ -136,7 +105,7 @@ def interrupted(kind: str, step: int) -> None:
     assert work() == list(range(COUNT))
     at, arrived = 0, True
     while arrived:
-        with _Interrupting(at) as interrupting:
+        with InterruptedAt(at, PARTS) as interrupting:
             try:
                 work()
             except KeyboardInterrupt:

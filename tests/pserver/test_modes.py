@@ -153,3 +153,32 @@ def test_each_step_is_pushed_once(mode: str) -> None:
 
     config = {"half_async": True} if mode == "half_async" else {}
     assert Job(one_row, 1, 1, mode == "sync", **config).run(train) == [len(sizes)]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async", "geo"])
+def test_parameters_that_are_not_trained_begin_alike_in_all_trainers(mode: str) -> None:
+    """Servers don't have them, and what is trained is trained for one network."""
+    drawn = {
+        "uniform": fluid.initializer.Uniform(),
+        "normal": fluid.initializer.Normal(),
+        "truncated": fluid.initializer.TruncatedNormal(),
+    }
+
+    def built() -> Any:
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            hidden = fluid.data("x", [None, 1], "float32")
+            for name, first in drawn.items():
+                kept = fluid.ParamAttr(name=name, initializer=first, trainable=False)
+                hidden = fluid.layers.fc(hidden, 4, param_attr=kept, bias_attr=False)
+            loss = fluid.layers.mean(fluid.layers.fc(hidden, 1))
+            fluid.optimizer.SGD(0.1).minimize(loss)
+        return main, startup, loss
+
+    settings = {"geo_sgd_mode": True} if mode == "geo" else {}
+    job = Job(built, 1, 2, mode == "sync", **settings)
+    one, other = job.run(lambda trainer: [trainer.value(name) for name in drawn])
+    for first, second in zip(one, other, strict=True):
+        np.testing.assert_array_equal(first, second)
+        assert len(np.unique(first)) == first.size
+    assert not np.array_equal(one[0].ravel(), one[1].ravel()[:4])

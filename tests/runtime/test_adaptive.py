@@ -15,6 +15,7 @@ from refluid.core import flags, threads
 from refluid.engine.pipelined.run import PipelineRun
 from refluid.runtime import adaptive
 from refluid.runtime.adaptive import AdaptiveThreads
+from tests.interrupting import interrupted_at_each_call
 from tests.runtime.replica_training import Training
 
 
@@ -73,6 +74,19 @@ def test_a_step_that_fails_gives_the_threads_back(monkeypatch: pytest.MonkeyPatc
         steps.run(divmod, 1, 0)
     assert torch.get_num_threads() == 2 and made[0].ended == 0
     assert steps.run(torch.get_num_threads) == 1
+
+
+def test_ctrl_c_at_any_call_gives_the_threads_back_and_lets_others_be_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = choosing(monkeypatch, 1)
+    steps = AdaptiveThreads()
+    steps.run(torch.get_num_threads)
+    for _ in interrupted_at_each_call(lambda: steps.run(torch.get_num_threads)):
+        assert torch.get_num_threads() == 2
+        before = made[-1].ended
+        assert steps.run(torch.get_num_threads) == 1
+        assert made[-1].ended == before + 1
 
 
 def test_a_step_inside_another_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,13 +171,8 @@ def test_operators_have_the_threads_of_all_replicas() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        with threads_of_all(1):
-            assert torch.get_num_threads() == 1
+        assert threads_of_all(1) == 1
         torch.set_num_threads(4)
-        with threads_of_all(2):
-            assert torch.get_num_threads() == 4
-        with threads_of_all(3):
-            assert torch.get_num_threads() == 3
-        assert torch.get_num_threads() == 4
+        assert (threads_of_all(2), threads_of_all(3)) == (4, 3)
     finally:
         torch.set_num_threads(before)

@@ -7,10 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import typer
+
+from refluid.core.whole_threads import outcome, submitted
+
+_PRACTICE = "refluid.cli.practice"
 
 
 class _Prepared(NamedTuple):
@@ -47,20 +51,47 @@ def prepare() -> None:
 
 def _all(names: list[str]) -> Iterator[_Prepared]:
     """Each program in a process of its own, as many at once as there are processors."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        for future in as_completed([threads.submit(_one, name) for name in names]):
-            yield future.result()
+    running = _PracticeProcesses()
+    threads = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    try:
+        for future in [submitted(threads, _one, name, running) for name in names]:
+            yield outcome(future)
+    finally:  # on Ctrl-C no other begins, and those that run end
+        threads.shutdown(wait=False, cancel_futures=True)
+        running.end()
 
 
-def _one(name: str) -> _Prepared:
+class _PracticeProcesses:
+    """The processes of practice programs."""
+
+    def __init__(self) -> None:
+        self._begun: list[subprocess.Popen[str]] = []
+        self._ended = False
+
+    def add(self, process: subprocess.Popen[str]) -> None:
+        """One has begun; it ends at once where all were to."""
+        self._begun.append(process)
+        if self._ended:
+            process.terminate()
+
+    def end(self) -> None:
+        """Ends all, also those that begin just now."""
+        self._ended = True
+        for process in self._begun:
+            process.terminate()
+
+
+def _one(name: str, running: _PracticeProcesses) -> _Prepared:
     begin = time.perf_counter()
-    made = subprocess.run(
-        [sys.executable, "-m", "refluid.cli.practice", name],
+    made = subprocess.Popen(
+        [sys.executable, "-m", _PRACTICE, name],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
-    lines = made.stderr.strip().splitlines() if made.returncode else []
+    running.add(made)
+    _, errors = made.communicate()
+    lines = errors.strip().splitlines() if made.returncode else []
     failure = lines[-1] if lines else f"exit status {made.returncode}" if made.returncode else ""
     return _Prepared(name, time.perf_counter() - begin, failure)

@@ -12,6 +12,7 @@ from refluid.cli.console import messages
 from refluid.cli.memory_page import memory_page
 from refluid.cli.profile_page import profile_page
 from refluid.core.events import Log, keep
+from refluid.core.writing import write_whole
 from refluid.fluid.contrib.memory_report import report_of
 from refluid.measure.ceilings import measure
 from refluid.measure.step_profile import step_profile
@@ -47,7 +48,7 @@ def _write_profile(log: Log, meter: Meter, page: Path, title: str) -> None:
     device = measured.request.device if measured else torch.device("cpu")
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else _threads()
     text = profile_page(title, profile, measured, measure(device), where)
-    page.write_text(text, encoding="utf-8")
+    write_whole(page, text)
     _say(f"profile of {profile.steps} steps of {profile.ms:.3g} ms in {page}")
 
 
@@ -74,7 +75,7 @@ def metering(page: Path, title: str) -> Iterator[None]:
             report = report_of(step)
             is_page = page.suffix in (".html", ".htm")
             text = memory_page(title, report) if is_page else report.text()
-            page.write_text(text, encoding="utf-8")
+            write_whole(page, text)
             _say(f"memory of one step in {page}")
 
 

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from refluid.cli.console import messages, refuse
 from refluid.core.profiler_pb2 import Profile
+from refluid.core.writing import write_whole
 from refluid.fluid.profiling.trace import chrome_trace
 
 
@@ -35,7 +36,7 @@ def timeline(
     if source is None or target is None:
         refuse("give PROFILE and OUT.json (or --profile_path and --timeline_path)")
     trace = chrome_trace({name: load_profile(path) for name, path in named(source).items()})
-    target.write_text(json.dumps(trace), encoding="utf-8")
+    write_whole(target, json.dumps(trace))
     count = sum(entry["ph"] == "X" for entry in trace["traceEvents"])
     messages().print(f"refluid: {count} events in {target}; open it in ui.perfetto.dev")
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from refluid.core.writing import write_whole
+
 if TYPE_CHECKING:
     from refluid.tune.session import Script
     from refluid.tune.tuner import TuningOutcome
@@ -83,7 +85,7 @@ def tune(
     outcome = _found(asked, seconds, int(memory_limit * 1e9), tolerance)
     file = _write(outcome, out) if outcome.best else ""
     if report is not None:
-        report.write_text(report_page(outcome, file), encoding="utf-8")
+        write_whole(report, report_page(outcome, file))
     results().print(report_text(outcome, file), markup=False, soft_wrap=True)
 
 
@@ -124,5 +126,5 @@ def _write(outcome: TuningOutcome, out: Path) -> str:
         f"{' '.join(outcome.script.command)}: {gain(outcome.proof)},\n"
         f"by refluid tune on {datetime.date.today().isoformat()}"
     )
-    out.write_text(written(outcome.best, comment), encoding="utf-8")
+    write_whole(out, written(outcome.best, comment))
     return str(out)

@@ -19,6 +19,7 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.flag_table import FLAGS
 from refluid.core.places import CPUPlace, CUDAPlace, Place, require_available
+from refluid.core.writing import write_whole
 from refluid.runtime.recorded.trial import compiling_at_once
 from refluid.verify.recordings import find_recordings, load_recording
 from refluid.verify.replay import Outcome, replay
@@ -59,7 +60,9 @@ def verify(
     with running(tier):
         outcomes = _replay_all(paths, _common_root(cases), PLACES[place], console, quiet=quiet)
     if json_out is not None:
-        json_out.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n")
+        write_whole(
+            json_out, json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n"
+        )
     _summary(outcomes, console)
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(1)

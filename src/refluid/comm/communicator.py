@@ -12,7 +12,7 @@ from torch import Tensor
 from refluid.core.errors import EnforceNotMet
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.threads import begin_thread
-from refluid.core.whole_threads import ended, submitted
+from refluid.core.whole_threads import is_over, outcome, submitted
 
 Exchanged = Tensor | SelectedRows
 
@@ -131,10 +131,10 @@ class _Started:
         self._future = future
 
     def wait(self) -> None:
-        ended(self._future).result()
+        outcome(self._future)
 
     def done(self) -> bool:
-        return self._future.done()
+        return is_over(self._future)
 
 
 class Beside:

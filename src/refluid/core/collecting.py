@@ -15,8 +15,8 @@ from contextlib import contextmanager
 def without_collections() -> Iterator[None]:
     """No garbage is looked for within the block."""
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()  # in here: Ctrl-C may come right after it
         yield
     finally:
         if was_enabled:

@@ -102,8 +102,8 @@ def override(flags: Mapping[str, Any]) -> Iterator[None]:
     """Within the block the given flags hold; afterwards the former values are back."""
     former = {name.removeprefix(_PREFIX): old for name, old in get_flags(list(flags)).items()}
     unset = former.keys() - _set
-    set_flags(flags)
     try:
+        set_flags(flags)
         yield
     finally:
         _set.difference_update(unset)

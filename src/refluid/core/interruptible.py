@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 
 from refluid.core.threads import begin_thread
-from refluid.core.whole_threads import begin, ended
+from refluid.core.whole_threads import begin, outcome
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class _Worker:
     def does(self, work: Callable[[], T]) -> T:
         done: Future[T] = Future()
         self._works.put((work, done))
-        return ended(done).result()
+        return outcome(done)
 
     def _run(self, threads: int) -> None:
         begin_thread(threads)

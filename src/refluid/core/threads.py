@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import torch
 
 from refluid.core import flags
+
+T = TypeVar("T")
 
 # What torch took by itself, or was given before refluid was imported.
 _AT_START = torch.get_num_threads()
@@ -76,16 +79,30 @@ def use_threads(count: int) -> Iterator[None]:
     if count == former:
         yield
         return
-    torch.set_num_threads(count)
     try:
+        torch.set_num_threads(count)
         yield
     finally:
         torch.set_num_threads(former)
 
 
-@contextmanager
-def threads_of_all(workers: int) -> Iterator[None]:
-    """Operators of the calling thread use what so many workers would use together.
+def by_threads(count: int, function: Callable[..., T], *given: Any) -> T:
+    """What the function gives, of which operators use so many threads; as `use_threads`.
+
+    Ctrl-C between the end of that one's block and its own end would leave torch at the number.
+    """
+    former = torch.get_num_threads()
+    if count == former:
+        return function(*given)
+    try:
+        torch.set_num_threads(count)
+        return function(*given)
+    finally:
+        torch.set_num_threads(former)
+
+
+def threads_of_all(workers: int) -> int:
+    """How many threads so many workers would use together.
 
     That is at most a thread for each core, unless the thread was already given more.
     """
@@ -95,5 +112,4 @@ def threads_of_all(workers: int) -> Iterator[None]:
         known = hasattr(os, "sched_getaffinity")
         cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
         wanted = max(former, min(wanted, cores))
-    with use_threads(wanted):
-        yield
+    return wanted

@@ -70,6 +70,23 @@ def ended(future: Future[T]) -> Future[T]:
     return future
 
 
+def outcome(future: Future[T]) -> T:
+    """What the future gives, once it is done; raises what its work raised.
+
+    Also `Future.result` and `Future.done` enter a condition: halfway they keep the lock that the
+    thread at work needs to end.
+    """
+    ended(future)
+    with interrupts_later():
+        return future.result()
+
+
+def is_over(future: Future[Any]) -> bool:
+    """`future.done()`; a KeyboardInterrupt comes after that."""
+    with interrupts_later():
+        return future.done()
+
+
 def all_ended(begin: Callable[[], list[Future[T]]]) -> list[Future[T]]:
     """The futures of works that need each other, once all are done: all begin, or none.
 

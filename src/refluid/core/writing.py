@@ -28,11 +28,13 @@ def write_file(path: str | os.PathLike[str], write: Write, durable: bool = True)
 def write_files(files: Iterable[tuple[Path, Write]], durable: bool = True) -> None:
     """Calls each function with a file; all take their places once all are complete.
 
-    Folders are made as needed. If anything fails, all paths are as before. Unless `durable` is
-    False the data is on disk when this returns.
+    Folders are made as needed. If anything fails, all paths are as before, and no part is left;
+    so it is where Ctrl-C comes. Unless `durable` is False the data is on disk when this returns.
     Raises EnforceNotMet where a file can't be written (no room, no permission, a folder in its
     place) or two paths are the same file.
     """
+    from refluid.core.whole_threads import interrupts_later  # not every program writes
+
     parts: dict[Path, Path] = {}
     try:
         for path, write in files:
@@ -42,12 +44,27 @@ def write_files(files: Iterable[tuple[Path, Write]], durable: bool = True) -> No
             with _explained(target):
                 parts[target] = _beside(target)
                 _fill(parts[target], write, durable)
-        _put_in_place(parts)
+        with interrupts_later():  # halfway some files would be old, and second names would stay
+            _put_in_place(parts)
     finally:
-        _remove(parts.values())
+        with interrupts_later():
+            _remove(parts.values())
     if durable:
         for folder in {target.parent for target in parts}:
             _sync(folder)
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Writes a page, a trace or a graph, all of it or nothing; see `write_files`.
+
+    What is no file, such as /dev/stdout, is written to as it is.
+    """
+    where, data = Path(path), content.encode() if isinstance(content, str) else content
+    if where.exists() and not (where.is_file() or where.is_dir()):
+        with _explained(where):
+            where.write_bytes(data)
+    else:
+        write_file(where, lambda file: file.write(data), durable=False)
 
 
 def _target(path: Path) -> Path:

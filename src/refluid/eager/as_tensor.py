@@ -12,6 +12,7 @@ from refluid.core.places import CPUPlace, CUDAPlace, Place
 from refluid.eager.as_python import AsPython
 from refluid.eager.holding import Holding
 from refluid.ir.names import GRAD
+from refluid.kernels.settings import without_gradients
 
 _PLACES = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda"}
 
@@ -166,8 +167,7 @@ class AsTensor(AsPython):
             self._stops = False
             self.held = changed
             return
-        with torch.no_grad():
-            put(own, _index(item), given)
+        without_gradients(put, own, _index(item), given)
 
     # -- gradients ------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from refluid.ir.names import EMPTY, GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.kernels.products import torch_derives
+from refluid.kernels.settings import without_gradients
 from refluid.ops.definition import GradOp
 from refluid.ops.registry import defined, gradient_ops
 
@@ -128,16 +129,10 @@ class OperatorCall:
         levels: Sequence[Levels],
         owners: Sequence[Any] = (),
     ) -> Any:
-        """The outputs, and the LoD of each. owners: the variables that are fed, which get the rows
-        of gradients where an operator gives rows.
-        """
-        takes = torch.is_grad_enabled() and any(
-            isinstance(one, Tensor) and one.requires_grad for one in feeds
-        )
+        """The outputs and their LoD. owners: variables fed, which get rows where gradients are."""
+        takes = torch.is_grad_enabled() and any(getattr(x, "requires_grad", 0) for x in feeds)
         if not takes or not self.gradients:
-            with torch.no_grad():
-                results, lods = self.forward.run(feeds, cells, levels)
-                return self._apart(results, feeds), lods
+            return without_gradients(self._plainly, feeds, cells, levels)
         if self.constant:
             feeds = [
                 cut(one) if name in self.constant else one
@@ -153,6 +148,10 @@ class OperatorCall:
         keeps = owners if self.op.attrs.get("is_sparse") else ()
         results = _apply(self, cells, levels, (found, keeps), *feeds)
         return self._apart(results, feeds), found[0]
+
+    def _plainly(self, feeds: Any, cells: Any, levels: Sequence[Levels]) -> Any:
+        results, lods = self.forward.run(feeds, cells, levels)
+        return self._apart(results, feeds), lods
 
     def _apart(self, results: Sequence[Any], feeds: Sequence[Any]) -> Sequence[Any]:
         if not self.definition.views:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet, OperatorNotImplemented, no_second_gradient
+from refluid.kernels.settings import without_gradients
 
 
 def followed(compute: Callable[..., Any], *given: Any) -> Any:
@@ -16,8 +17,7 @@ def followed(compute: Callable[..., Any], *given: Any) -> Any:
     try:
         return compute(*given)
     except (RuntimeError, EnforceNotMet):
-        with torch.no_grad():
-            return compute(*given)
+        return without_gradients(compute, *given)
 
 
 class _NoSecond(torch.autograd.Function):

@@ -21,6 +21,7 @@ from refluid.core.accumulator import joined_rows
 from refluid.core.errors import explain_freed
 from refluid.kernels.engine import run_backward
 from refluid.kernels.packed import packed_weights
+from refluid.kernels.settings import without_gradients
 
 _MOST = 4096  # weights that are known to have been taken
 
@@ -96,7 +97,7 @@ class SharedWeights:
             run_backward(values, slopes, keeps)
             packed_weights.end()
             if waiting:
-                self._compute(waiting)
+                without_gradients(self._compute, waiting)
         except RuntimeError as error:
             explain_freed(error, "backward")
             raise
@@ -104,7 +105,6 @@ class SharedWeights:
             packed_weights.end()
             self._waiting = former
 
-    @torch.no_grad()
     def _compute(self, waiting: dict[Any, tuple[_Waiting, int]]) -> None:
         for one, kept in waiting.values():
             if one.uses:

@@ -20,6 +20,7 @@ from refluid.core import events, flags
 from refluid.core.scope import Cell, Scope
 from refluid.eager.bodies import options
 from refluid.ir.operator import Operator
+from refluid.kernels.settings import without_gradients
 from refluid.ops.drafts import SteadyStep, find
 from refluid.runtime.adaptive import AdaptiveThreads
 
@@ -91,8 +92,7 @@ class SteadyUpdate:
         """The update by these gradients, in the order of their names."""
         if rate != self._rate:  # as a variable would hold it
             self._rate, self._rounded = rate, torch.tensor(rate, dtype=self._type).item()
-        with torch.no_grad():
-            self._threads.run(self._run, gradients)
+        without_gradients(self._threads.run, self._run, gradients)
 
     def _run(self, gradients: Sequence[Tensor]) -> None:
         for step, places in self._calls:

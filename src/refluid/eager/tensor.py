@@ -23,6 +23,7 @@ from refluid.eager.live import live
 from refluid.eager.shared_weights import shared_weights
 from refluid.ir.variable import Variable
 from refluid.kernels.gradient_hooks import has_hooks
+from refluid.kernels.settings import without_gradients
 
 Array = npt.NDArray[Any]
 
@@ -238,8 +239,7 @@ class VarBase(AsTensor, Variable):
         with live.keep_gradients(again=retain_graph):
             if known is not None and known[0] is value and not has_hooks(value):
                 value.grad = slope
-                with torch.no_grad():
-                    known[1](slope)
+                without_gradients(known[1], slope)
             else:
                 shared_weights.backward((value,), (slope,), retain_graph)
         backward_ended()

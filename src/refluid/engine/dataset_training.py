@@ -19,7 +19,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.fetched import fetched
 from refluid.core.scope import Scope
 from refluid.core.threads import begin_thread
-from refluid.core.whole_threads import ended, submitted
+from refluid.core.whole_threads import ended, interrupts_later, submitted
 from refluid.engine.choices import chosen
 from refluid.engine.dataset_progress import Progress
 from refluid.engine.dataset_trainer import Job, Trainer
@@ -122,6 +122,7 @@ def _run(trainers: list[Trainer], feed: DatasetFeed, handler: Handler | None) ->
     try:
         if handler is not None:
             monitor = Monitor(handler, lambda: _watched(handler, trainers[0]))
+            monitor.start()
         if len(trainers) == 1:
             trainers[0].run(feed, threading.Event())
         else:
@@ -161,7 +162,8 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
             for one in [submitted(threads, work, trainer) for trainer in trainers]:
                 ended(one)
         except BaseException:
-            stopped.set()
+            with interrupts_later():  # halfway the event would keep its lock
+                stopped.set()
             feed.interrupt()
             raise
     if errors:

@@ -30,6 +30,9 @@ class Monitor:
         self._ended = threading.Lock()
         self._ended.acquire()
         self._thread = JoinedThread(self._run, name="refluid fetch handler")
+
+    def start(self) -> None:
+        """Begins to call it; `stop` is to follow, also where an interrupt comes first."""
         self._thread.start()
 
     def _run(self) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from refluid.core import flags
 from refluid.core.dtypes import VarType
+from refluid.core.writing import write_whole
 from refluid.engine.knobs import Knob
 from refluid.engine.pipeline import Rewritten
 from refluid.engine.setting import Setting
@@ -45,7 +46,7 @@ def drawing(strategy: Strategy) -> Callable[[str, Program], None]:
 
     def draw(stage: str, program: Program) -> None:
         path = Path(f"{strategy.debug_graphviz_path}_{stage}_graph")
-        path.write_text(print_dot(program, stage), encoding="utf-8")
+        write_whole(path, print_dot(program, stage))
 
     return draw if strategy.debug_graphviz_path else lambda _stage, _program: None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from refluid.core.writing import write_whole
 from refluid.ir.block import Block
 from refluid.ir.operator import Operator
 from refluid.ir.text import print_op
@@ -43,4 +42,4 @@ def write_unconnected(block: Block, path: str) -> None:
         + "".join(f"  {print_op(op, brief=True)}\n" for op in group)
         for number, group in enumerate(groups, 1)
     )
-    Path(path).write_text("".join(parts), encoding="utf-8")
+    write_whole(path, "".join(parts))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from refluid.core import flags
 from refluid.core.scope import Scope
+from refluid.core.writing import write_whole
 from refluid.fluid.executor import Executor
 from refluid.ir.attributes import OpRole
 from refluid.ir.block import Block
@@ -34,7 +34,7 @@ def draw_block_graphviz(
     """
     label = f"block {block.idx}"
     text = print_blocks({label: block}, label, highlights=set(highlights or ()))
-    Path(path).write_text(text, encoding="utf-8")
+    write_whole(path, text)
 
 
 def pprint_program_codes(program_desc: Program) -> None:

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from refluid.core.writing import write_whole
+
 __all__ = ["Edge", "Graph", "GraphPreviewGenerator", "Node", "Rank", "crepr"]
 
 _LOGGER = logging.getLogger("refluid")
@@ -73,7 +75,7 @@ class Graph:
 
     def compile(self, dot_path: str) -> str:
         """Writes the text to a file and draws it as PDF beside, where `dot` is installed."""
-        Path(dot_path).write_text(str(self), encoding="utf-8")
+        write_whole(dot_path, str(self))
         image = str(Path(dot_path).with_suffix(".pdf"))
         dot = shutil.which("dot")
         if dot is None:

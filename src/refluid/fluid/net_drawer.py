@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from refluid.core.writing import write_whole
 from refluid.ir.dot import print_blocks
 from refluid.ir.program import Program
 
@@ -33,5 +33,5 @@ def draw_graph(startup_program: Program, main_program: Program, **kwargs: Any) -
         "main program": main_program.global_block(),
     }
     text = print_blocks(blocks, "programs", styles=styles)
-    Path(kwargs.get("filename", "graph.gv")).write_text(text, encoding="utf-8")
+    write_whole(kwargs.get("filename", "graph.gv"), text)
     return text

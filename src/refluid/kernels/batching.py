@@ -18,8 +18,8 @@ def by_rules_only() -> Iterator[None]:
         yield
         return
     before = _IS_ENABLED()
-    _ENABLE(False)
     try:
+        _ENABLE(False)
         yield
     finally:
         _ENABLE(before)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
@@ -19,6 +20,42 @@ from refluid.kernels.parts import part
 record_gradients: Callable[[bool], object] = part(
     "torch._C._set_grad_enabled", torch.set_grad_enabled
 )
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def without_gradients(function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """What it gives, while autograd takes no notes in this thread.
+
+    Ctrl-C within `torch.no_grad`'s own beginning and end leaves autograd off for good; here none
+    can come between.
+    """
+    former = torch.is_grad_enabled()
+    try:
+        record_gradients(False)
+        return function(*given, **named)
+    finally:
+        record_gradients(former)
+
+
+class WithoutGradients(AbstractContextManager[None]):
+    """A `with` in which autograd takes no notes in this thread."""
+
+    def __init__(self) -> None:
+        self._former: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._former.append(torch.is_grad_enabled())
+        try:
+            record_gradients(False)
+        except BaseException:  # Ctrl-C: a block that isn't entered isn't left either
+            record_gradients(self._former.pop())
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        record_gradients(self._former.pop())
+
 
 TorchSettings = tuple[tuple[str, Any], ...]
 KernelFunction = Callable[..., Any]

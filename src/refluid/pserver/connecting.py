@@ -87,11 +87,22 @@ class Connection:
 
     def close(self) -> None:
         """Sends what is left, and tells the servers that this trainer ends."""
-        link, self._link = self._link, None
-        if link is not None:
-            atexit.unregister(self._end)
-            drop_link(self.split.where)
+        link = self._link
+        if link is None:
+            return
+        try:
             link.close()
+        except KeyboardInterrupt:  # it is closed again, at the latest as the process ends
+            raise
+        except BaseException:
+            self._forget()
+            raise
+        self._forget()
+
+    def _forget(self) -> None:
+        self._link = None
+        atexit.unregister(self._end)
+        drop_link(self.split.where)
 
     def _end(self) -> None:
         """The process ends, of a script that didn't say so."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from refluid.comm.communicator import Exchanged
 from refluid.comm.servers import LOOKED_UP
 from refluid.core.selected_rows import SelectedRows
-from refluid.core.whole_threads import ended, submitted
+from refluid.core.whole_threads import ended, interrupts_later, is_over
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.kernels.rows.ids import unique_ids
 from refluid.pserver.layout import SparseParameter
@@ -113,25 +113,36 @@ class DeltaLink(TableLink):
                 changes[name] = (own - before) * share
             elif self._touched[name]:
                 ids[name], _ = unique_ids(torch.cat(self._touched[name]))
-                self._touched[name].clear()
                 now = own.index_select(0, ids[name])
                 sent[name] = ids[name], now
                 moved = (now - before.index_select(0, ids[name])) * share
                 changes[name] = SelectedRows(ids[name], len(own), moved)
-        submit = submit or partial(submitted, self._pool)
-        asked = submit(self.client.push_and_pull, changes, ids, delta=True)
-        self._under_way = _UnderWay(sent, asked)
-        self._is_due = False
-        self.exchanges += 1
+        push = partial(self.client.push_and_pull, changes, ids, delta=True)
+        answer = submit(push) if submit else None
+        with interrupts_later():  # it is under way and noted, or neither
+            self._under_way = _UnderWay(sent, answer or self._pool.submit(push))
+            for name in ids:
+                self._touched[name].clear()
+            self._is_due = False
+            self.exchanges += 1
 
     def _finish(self, *, wait: bool) -> None:
         """Takes what servers answered, where they did: theirs, and what was added meanwhile."""
         exchange = self._under_way
-        if exchange is None or not (wait or exchange.answer.done()):
+        if exchange is None or not (wait or is_over(exchange.answer)):
             return
-        self._under_way = None
-        dense, rows = ended(exchange.answer).result()
-        for name, (ids, was) in exchange.sent.items():
+        ended(exchange.answer)
+        with interrupts_later():  # all of it is taken, or it is still to be taken
+            self._under_way = None
+            self._apply(exchange.sent, *exchange.answer.result())
+
+    def _apply(
+        self,
+        sent: Mapping[str, tuple[Tensor | None, Tensor]],
+        dense: Mapping[str, Tensor],
+        rows: Mapping[str, KnownRows],
+    ) -> None:
+        for name, (ids, was) in sent.items():
             own, before = self._own[name], self._before[name]
             if ids is None:
                 own.copy_(dense[name] + (own - was))

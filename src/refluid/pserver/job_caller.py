@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.whole_threads import interrupts_later
 from refluid.pserver.calling import LayoutChanged, ServerGone, Servers
 from refluid.pserver.figures import FigureBook
 from refluid.pserver.layout import JobLayout
@@ -47,7 +48,7 @@ class JobCaller:
         )
         self._pushing, self.figures = threading.Lock(), FigureBook()
         self._ended, self._adopting = threading.Event(), threading.Lock()
-        self._beats = beats
+        self._beats, self._left = beats, False
         self._heart: threading.Thread | None = None
 
     def adopt(self, layout: JobLayout) -> None:
@@ -89,9 +90,10 @@ class JobCaller:
 
     def leave(self, patience: float = 5.0) -> None:
         """Tells all servers that this trainer ends, and closes the connections."""
-        if self._ended.is_set():
+        if self._left:
             return
-        self._ended.set()
+        with interrupts_later():  # halfway the event would keep its lock
+            self._ended.set()
         with self._pushing:
             if self.trainer >= 0:
                 try:
@@ -101,6 +103,7 @@ class JobCaller:
                         "a server wasn't told that trainer %d ends: %s", self.trainer, error
                     )
             self.servers.close()
+        self._left = True  # only now: who was interrupted tells them as it is called again
 
     def _beat(self) -> None:
         while not self._ended.wait(self._beats):

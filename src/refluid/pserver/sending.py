@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +15,7 @@ from torch import Tensor
 
 from refluid.comm.communicator import Exchanged
 from refluid.core.selected_rows import SelectedRows
-from refluid.core.whole_threads import Waiters, ended, submitted
+from refluid.core.whole_threads import Waiters, outcome, submitted
 from refluid.kernels.rows.dealing import KnownRows
 from refluid.pserver.links import TableLink, overwrite, together
 from refluid.pserver.table_client import TableClient
@@ -52,13 +50,17 @@ class SendingLink(TableLink):
     def __init__(self, client: TableClient, merging: Merging) -> None:
         super().__init__(client)
         self._merging = merging
-        self._queue: queue.Queue[Mapping[str, Exchanged] | None] = queue.Queue(merging.waiting)
+        # Steps that wait, and those of the next push. Ctrl-C within a `queue.Queue` would keep its
+        # lock; here a step is handed on by one `append`, and what was sent follows from the rest.
+        self._steps: deque[Mapping[str, Exchanged]] = deque()
+        self._taken: list[Mapping[str, Exchanged]] = []
         self._state, self._waiting = threading.Lock(), Waiters()
-        self._sent = self._pushed = self._pulled_at = 0
+        self._filled, self._emptied = Waiters(), Waiters()
+        self._pushed = self._pulled_at = 0
         self._fresh: dict[str, Tensor] | None = None
         self._error: BaseException | None = None
         self._ended = False
-        client.figures.lag = lambda: (self.depth, self._sent - self._pulled_at)
+        client.figures.lag = lambda: (self.depth, self._pushed + self.depth - self._pulled_at)
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="refluid ahead")
         self._known = _KnownAhead()
         self._threads = [threading.Thread(target=self._push, name="refluid sender", daemon=True)]
@@ -75,13 +77,14 @@ class SendingLink(TableLink):
         self._raise_error()
         given = {name: value.clone() for name, value in gradients.items()}
         while True:
-            try:
-                self._queue.put(given, timeout=0.5)
-                break
-            except queue.Full:
+            with self._state:
                 self._raise_error()
-        with self._state:
-            self._sent += 1
+                if self._ended or not 0 < self._merging.waiting <= len(self._steps):
+                    self._filled.wake()
+                    self._steps.append(given)
+                    return
+                emptied = self._emptied.join()
+            emptied.acquire()
 
     def send_barrier(self) -> None:
         """A step waits for nothing."""
@@ -112,12 +115,12 @@ class SendingLink(TableLink):
             guess = step.left.get(table)
             if guess is not None and torch.equal(guess, ids.reshape(-1)):
                 del step.left[table]
-                return ended(step.rows).result()[table].of(ids)
+                return outcome(step.rows)[table].of(ids)
         return super()._rows(table, ids)
 
     def flush(self) -> None:
         self._known.steps.clear()  # those rows lack what is pushed until then
-        goal = self._sent
+        goal = self._pushed + self.depth
         while True:
             with self._state:
                 if self._pushed >= goal or self._error is not None:
@@ -129,9 +132,7 @@ class SendingLink(TableLink):
     def end(self) -> None:
         with self._state:
             self._ended = True
-            self._waiting.wake()
-        with suppress(queue.Full):  # then nobody takes from it any more
-            self._queue.put_nowait(None)
+            self._wake()
         self._ahead.shutdown()
         for thread in self._threads:
             thread.join(5.0)
@@ -139,40 +140,56 @@ class SendingLink(TableLink):
     @property
     def depth(self) -> int:
         """How many steps wait to be pushed."""
-        return self._sent - self._pushed
+        return len(self._steps) + len(self._taken)
 
     # -- threads --------------------------------------------------------------
 
     def _push(self) -> None:
         try:
-            while (first := self._queue.get()) is not None:
-                steps = self._gathered(first)
+            while steps := self._gathered():
                 merged = merge_steps(steps, sums=self._merging.sums)
                 wants = not self._merging.own_thread
                 fresh = self.client.push(merged, len(steps), wants=wants)
                 with self._state:
                     self._pushed += len(steps)
+                    self._taken = []
                     if wants:
                         self._fresh, self._pulled_at = fresh, self._pushed
                     self._waiting.wake()
         except BaseException as error:
             self._fail(error)
 
-    def _gathered(self, first: Mapping[str, Exchanged]) -> list[Mapping[str, Exchanged]]:
-        """The gradients of the steps that are pushed as one."""
-        steps, left = [first], self._merging.patience
-        while len(steps) < self._merging.most and left:
-            try:
-                following = self._queue.get_nowait()
-            except queue.Empty:
+    def _gathered(self) -> list[Mapping[str, Exchanged]]:
+        """Waits for the gradients of steps that are pushed as one; none at the link's end."""
+        while True:
+            with self._state:
+                if self._take() or self._ended:
+                    break
+                filled = self._filled.join()
+            filled.acquire()
+        left = self._merging.patience
+        while left and len(self._taken) < self._merging.most:
+            with self._state:
+                found, ended = self._take(), self._ended
+            if ended and not found:
+                break
+            if not found:
                 left -= 1
                 time.sleep(_PAUSE)
-                continue
-            if following is None:
-                self._queue.put(None)
-                break
-            steps.append(following)
-        return steps
+        return self._taken
+
+    def _take(self) -> bool:
+        """Takes steps for the next push, as many as it may have; whether there were any."""
+        room = self._merging.most - len(self._taken)
+        found = [self._steps.popleft() for _ in range(min(room, len(self._steps)))]
+        self._taken += found
+        if found:
+            self._emptied.wake()
+        return bool(found)
+
+    def _wake(self) -> None:
+        for one in (self._waiting, self._filled, self._emptied):
+            one.wake()
 
     def _pull(self) -> None:
         after = self._merging.pulls_after
@@ -197,7 +214,7 @@ class SendingLink(TableLink):
         with self._state:
             if not self._ended:
                 self._error = self._error or error
-            self._waiting.wake()
+            self._wake()
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.pserver.layout import JobLayout, TrainingMode
+from refluid.pserver.ring import stable_hash
 from refluid.pserver.updates import ParameterUpdate, lookups_of
 
 _RPC = {ROLE: int(OpRole.RPC)}
@@ -212,6 +213,7 @@ def rewrite_startup(startup: Program, side: TrainerSide) -> None:
         for name, table in layout.tables.items():
             shape = {"shape": [table.height, table.width]}
             apply("fake_init", {}, {"Out": name}, shape, block=block)
+    _draw_alike(startup, {*names, *layout.tables})
     if layout.sparse and not names:
         return
     if names:
@@ -219,3 +221,16 @@ def rewrite_startup(startup: Program, side: TrainerSide) -> None:
         named = {**servers, "varnames": names, "with_barrier": True}
         apply("recv", {"X": names}, {"Out": names}, named, block=block)
     apply("fetch_barrier", {}, {}, {**side.where, **_RPC}, block=block)
+
+
+def _draw_alike(startup: Program, served: Set[str]) -> None:
+    """What servers don't have (parameters that aren't trained) begins alike in all trainers.
+
+    As in tables the numbers follow from the name, unless the user gave a seed.
+    """
+    if startup.random_seed:
+        return
+    for op in startup.global_block().ops:
+        (*names,) = op.output_arg_names
+        if op.attrs.get("seed") == 0 and served.isdisjoint(names):
+            op.set_attr("seed", 1 + stable_hash(names[0]) % (2**31 - 1))

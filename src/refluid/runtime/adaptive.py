@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from refluid.core.thread_choice import ThreadChoice
-from refluid.core.threads import free_threads, use_threads
+from refluid.core.threads import by_threads, free_threads
 from refluid.core.waiting import Waiting
 from refluid.runtime.recorded.trial import undecided
 
 _log = logging.getLogger("refluid")
 _T = TypeVar("_T")
 
-# Held by the step that is timed. One inside it, or beside it in another thread, is not.
-_timed = threading.Lock()
+# The step that is timed. One inside it, or beside it in another thread, is not. No lock: Ctrl-C
+# may come between what takes one and what would let go of it, but not within `append`.
+_timed: list[Callable[..., Any]] = []
 # What the plan that decided last chose, of how many: others begin with it.
 _latest = (0, 0)
 
@@ -39,13 +39,13 @@ class AdaptiveThreads:
         choice = self._choice
         if choice is None or choice.most != most:
             choice = self._choice = _begun(most)
-        if not _timed.acquire(blocking=False):
-            with use_threads(choice.threads):
-                return step(*given)
+        if _timed:
+            return by_threads(choice.threads, step, *given)
         try:
+            _timed.append(step)
             return _run_timed(choice, step, given)
         finally:
-            _timed.release()
+            _timed.clear()
 
 
 def _run_timed(choice: ThreadChoice, step: Callable[..., _T], given: Any) -> _T:
@@ -54,8 +54,7 @@ def _run_timed(choice: ThreadChoice, step: Callable[..., _T], given: Any) -> _T:
     if threads == choice.most:
         result = step(*given)
     else:
-        with use_threads(threads):
-            result = step(*given)
+        result = by_threads(threads, step, *given)
     end = time.perf_counter()
     choice.end(end, end - start)
     if choice.changes:

@@ -16,6 +16,7 @@ from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
 from refluid.core.threads import REPEATABLE
+from refluid.core.whole_threads import interrupts_later
 from refluid.ir.operator import Operator
 from refluid.kernels.products import limits
 from refluid.kernels.rounded import sizes
@@ -154,4 +155,6 @@ class KernelChoice:
         others = self._kernels.onednn_types or (self._kernels.native and not self._alone)
         if not settings or (in_force(settings) and not others):
             return function
-        return self._made.setdefault((function, settings), under(settings, function))
+        # In whole: Ctrl-C would leave torch with the settings, and others waiting for their own.
+        whole = interrupts_later()(under(settings, function))
+        return self._made.setdefault((function, settings), whole)

@@ -77,8 +77,10 @@ def _run(cluster: Cluster, arguments: Sequence[str], folder: Path, max_restarts:
         elastic_launch(config, sys.executable)("-m", _WORKER, *arguments)
     except ChildFailedError as error:
         return error
-    except (SignalException, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return _INTERRUPTED
+    except SignalException as ended:
+        return 128 + int(ended.sigval)
     except (RuntimeError, RendezvousError) as error:
         if alone:
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ContextDecorator, ExitStack, contextmanager
+from contextlib import ContextDecorator, ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from refluid.eager.live import live
 from refluid.ir.complex_variable import ComplexVariable
 from refluid.ir.defaults import program_guard
 from refluid.ir.program import Program
+from refluid.kernels.settings import WithoutGradients, without_gradients
 
 __all__ = [
     "disable_dygraph",
@@ -144,7 +145,7 @@ def _switch_tracer_mode_guard_(is_train: bool = True) -> Iterator[None]:
         yield
 
 
-class no_grad(AbstractContextManager[None]):
+class no_grad(WithoutGradients):
     """Nothing computed within takes a gradient. A `with`, a decorator, or `no_grad()` as one."""
 
     def __new__(cls, func: Callable[..., Any] | None = None) -> Any:
@@ -153,22 +154,14 @@ class no_grad(AbstractContextManager[None]):
         return made if func is None else made(func)
 
     def __init__(self, func: Callable[..., Any] | None = None) -> None:
-        self._former: list[bool] = []
-
-    def __enter__(self) -> None:
-        self._former.append(torch.is_grad_enabled())
-        torch.set_grad_enabled(False)
-
-    def __exit__(self, *_error: object) -> None:
-        torch.set_grad_enabled(self._former.pop())
+        super().__init__()
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """`func` without gradients."""
 
         @functools.wraps(func)
         def run(*args: Any, **kwargs: Any) -> Any:
-            with no_grad():
-                return func(*args, **kwargs)
+            return without_gradients(func, *args, **kwargs)
 
         return run
 

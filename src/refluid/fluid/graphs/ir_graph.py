@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from refluid.core.dtypes import VarType
+from refluid.core.writing import write_whole
 from refluid.fluid.graphs.graph import Graph
 from refluid.fluid.graphs.nodes import IrNode, IrOpNode, IrVarNode, shown
 from refluid.ir.dot import print_blocks
@@ -197,7 +198,7 @@ class IrGraph:
         block = self.to_program().global_block()
         marked = {node.name() for node in marked_nodes or ()}
         text = print_blocks({name: block}, name, highlights=marked)
-        (folder / f"{name}.dot").write_text(text, encoding="utf-8")
+        write_whole(folder / f"{name}.dot", text)
 
     def to_program(self) -> Program:
         """A program of the operators that are in the graph."""

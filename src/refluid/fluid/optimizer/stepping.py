@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
 from refluid.build import at_once
 from refluid.fluid.clipping.gradients import GradientClipBase
@@ -15,6 +14,7 @@ from refluid.fluid.optimizer.accumulators import Accumulators
 from refluid.ir.at_once import only_at_once
 from refluid.ir.program import Program
 from refluid.ir.variable import Variable
+from refluid.kernels.settings import without_gradients
 
 _OPTIONS = ("dtype", "fill_value", "shape", "type", "device")  # of `_add_accumulator`
 
@@ -124,8 +124,7 @@ class Stepping(Accumulators):
         """The pairs, clipped where a user's clip does that on their values."""
         if self._grad_clip is None or not self._clips_values():
             return params_grads
-        with torch.no_grad():
-            clipped: Sequence[Any] = self._grad_clip(params_grads)
+        clipped: Sequence[Any] = without_gradients(self._grad_clip, params_grads)
         return clipped
 
     def _append_once(self, params_grads: list[Any]) -> Any:
@@ -140,9 +139,8 @@ class Stepping(Accumulators):
 
     def _own_steps(self, loss: Any, parameter_list: Sequence[Any] | None) -> list[Any]:
         """The steps of `minimize` one by one, for a class that overrides some."""
-        with torch.no_grad():
-            pairs = self.backward(loss, None, parameter_list)
-            self.apply_optimize(loss, None, pairs)
+        pairs = without_gradients(self.backward, loss, None, parameter_list)
+        without_gradients(self.apply_optimize, loss, None, pairs)
         return pairs
 
     def _pairs_at_once(self, parameter_list: Sequence[Any] | None) -> list[Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from refluid.core.events import EPOCH, Event, EventKind, Log, clock
 from refluid.core.profiler_pb2 import Event as EventProto
 from refluid.core.profiler_pb2 import MemEvent, Profile
+from refluid.core.writing import write_whole
 from refluid.fluid.profiling.kernels import KernelEvent
 from refluid.runtime.watched import Watched
 
@@ -16,8 +17,7 @@ _ON_CPU = -1  # device_id of what runs on no GPU; sub_device_id is then the thre
 
 def write_profile(log: Log, path: Path, kernels: Sequence[KernelEvent] = ()) -> None:
     """Writes what was noted; folders are made as needed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(profile_of(log, kernels).SerializeToString())
+    write_whole(path, profile_of(log, kernels).SerializeToString())
 
 
 def profile_of(log: Log, kernels: Sequence[KernelEvent] = ()) -> Profile:

@@ -11,6 +11,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from refluid.core import events
+from refluid.core.writing import write_whole
 
 
 @dataclass(frozen=True)
@@ -79,4 +80,4 @@ def write_kernels(kernels: Sequence[KernelEvent], path: Path, mode: str) -> None
             " ".join(f"{key}={value}" for key, value in zip(fields, row, strict=True))
             for row in rows
         ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_whole(path, "\n".join(lines) + "\n")

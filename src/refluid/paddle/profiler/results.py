@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from refluid.core.events import Log
 from refluid.core.profiler_pb2 import Profile
+from refluid.core.writing import write_whole
 from refluid.fluid.profiling.file import profile_of
 from refluid.fluid.profiling.kernels import KernelEvent
 from refluid.fluid.profiling.trace import chrome_trace
@@ -44,12 +45,10 @@ class ProfilerResult:
         """Writes a Chrome trace ("json") or a profile file ("pb"); ValueError for another."""
         if format not in ("json", "pb"):
             raise ValueError(f"a profile is written as 'json' or 'pb', not {format!r}")
-        file = Path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
         if format == "pb":
-            file.write_bytes(self.profile.SerializeToString())
+            write_whole(path, self.profile.SerializeToString())
         else:
-            file.write_text(json.dumps(chrome_trace({"trainer": self.profile})), encoding="utf-8")
+            write_whole(path, json.dumps(chrome_trace({"trainer": self.profile})))
 
 
 def load_profiler_result(filename: str) -> ProfilerResult:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from refluid.core.whole_threads import interrupts_later
 from refluid.kernels.batching import by_rules_only
 from refluid.kernels.watching import DispatchMode, OpOverload
 from refluid.runtime.recorded.graph import Kernel, Layout, Value
@@ -77,7 +78,7 @@ def batched(
     listed = _Listed(devices[0] if devices else None)
     places = tuple(0 if value in differing else None for value in values)
     try:
-        with by_rules_only(), torch.no_grad(), listed:
+        with interrupts_later(), by_rules_only(), torch.no_grad(), listed:
             made = torch.func.vmap(call, in_dims=places)(*tensors.values())
     except (RuntimeError, ValueError, TypeError, IndexError):
         return None

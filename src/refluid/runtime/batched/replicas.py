@@ -7,12 +7,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from refluid.core import flags
 from refluid.core.scope import Cell, Scope
-from refluid.core.threads import threads_of_all
+from refluid.core.threads import by_threads, threads_of_all
+from refluid.kernels.settings import without_gradients
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.batched.exchange import whole
 from refluid.runtime.batched.shared import Shared
@@ -118,9 +118,10 @@ class BatchedReplicas:
         return self._run(step, feeds) if step is not None else None
 
     def _run(self, step: _BatchedStep, feeds: Sequence[Tensor]) -> ReplicaResults:
-        results: Any
-        with torch.no_grad(), threads_of_all(self._replicas.size):
-            results = self._threads.run(step.code.run, feeds, step.rows, [])
+        def run() -> Any:
+            return self._threads.run(step.code.run, feeds, step.rows, [])
+
+        results = without_gradients(by_threads, threads_of_all(self._replicas.size), run)
         return [
             Together(found) if isinstance(found, Tensor) else [Fetched(value) for value in found]
             for found in results

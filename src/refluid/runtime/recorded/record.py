@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ from torch import Tensor
 from refluid.analysis.placeholders import is_placeholder
 from refluid.analysis.uses import Key
 from refluid.core.scope import Cell
+from refluid.core.whole_threads import interrupts_later
 from refluid.kernels.watching import LACKING
+from refluid.ops.effects import Effect
 from refluid.runtime import pairing
 from refluid.runtime.code import Code, PreparedStep, prepared
 from refluid.runtime.recorded.graph import Kernel, Line, Part, Value
@@ -147,7 +150,9 @@ class StepRecorder:
         random.seeded = False
         if loops is not None:
             kernels.within = loops.operator_within(one)
-        with kernels, Reads(kernels):
+        # In whole, as torch's modes could stay in force; but not what may wait for others.
+        waits = isinstance(step, Call) and step.effects & (Effect.COMM | Effect.HOST)
+        with nullcontext() if waits else interrupts_later(), kernels, Reads(kernels):
             exec(one.code, self.namespace)
         for kernel in kernels.kernels:
             kernel.op = kernel.op or op

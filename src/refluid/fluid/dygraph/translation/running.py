@@ -27,6 +27,7 @@ from refluid.fluid.dygraph.translation.stepping import Begun, refusing, step
 from refluid.fluid.dygraph.translation.variants import Variant, vary
 from refluid.fluid.dygraph.translation.whole import WholeSteps
 from refluid.ir.program import Program
+from refluid.kernels.settings import without_gradients
 
 _STRATEGY = Strategy()
 
@@ -103,8 +104,7 @@ class ProgramRunner:
             return self._without(known, tensors, levels)
         variant, wanted = known
         if not any(variant.reached):
-            with torch.no_grad():
-                return self.run_now(tensors, [as_lod(one) for one in levels])
+            return without_gradients(self.run_now, tensors, [as_lod(one) for one in levels])
         made = [self.held[name] for name in held]
         hands = bool(flags.value("refluid_declarative_hands"))
         # What was computed from nothing gets its gradient handed, unless a hook is to see it.
@@ -113,10 +113,9 @@ class ProgramRunner:
         sources = [tensors[n] for n in feeds]
         sources += [one._value for one, own in zip(made, direct, strict=True) if not own]
         detached = [one.detach() if one.requires_grad else one for one in tensors]
-        with torch.no_grad():
-            run = prepared(wanted).step(fed).begin(self.scope, detached, levels)
-            begun = Begun(run, variant, made, direct)
-            values, lods = begun.start()
+        run = without_gradients(prepared(wanted).step(fed).begin, self.scope, detached, levels)
+        begun = Begun(run, variant, made, direct)
+        values, lods = without_gradients(begun.start)
         taken = {id(one) for one in detached}
         taken.update([id(cell.value) for cell, _ in self._cells])
         found = step(begun, values, taken, *((handed.anchor,) if any(direct) else ()), *sources)
@@ -134,8 +133,7 @@ class ProgramRunner:
         self, error: EnforceNotMet, tensors: Sequence[Tensor], levels: Sequence[Any]
     ) -> list[VarBase]:
         """The results, of which a gradient can't be had: an error for who asks for it."""
-        with torch.no_grad():
-            found = self.run_now(tensors, [as_lod(one) for one in levels])
+        found = without_gradients(self.run_now, tensors, [as_lod(one) for one in levels])
         source = torch.zeros((), requires_grad=True)
         return [
             result(refusing(one.held, error, source), one.lod, stops=False)

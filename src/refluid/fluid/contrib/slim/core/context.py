@@ -14,6 +14,7 @@ import numpy as np
 from refluid.core.errors import EOFException
 from refluid.core.places import Place
 from refluid.core.scope import Scope
+from refluid.core.writing import write_whole
 from refluid.fluid.contrib.slim.graph.executor import SlimGraphExecutor
 from refluid.fluid.contrib.slim.graph.graph_wrapper import GraphWrapper
 
@@ -157,7 +158,7 @@ class Context:
     def to_file(self, file_name: str) -> None:
         """Writes the epoch and what evaluations gave, as JSON."""
         content = {"epoch_id": self.epoch_id, "eval_results": dict(self.eval_results)}
-        Path(file_name).write_text(json.dumps(content, indent=1))
+        write_whole(file_name, json.dumps(content, indent=1))
 
     def from_file(self, file_name: str) -> None:
         """Takes what `to_file` wrote; ValueError for other files."""

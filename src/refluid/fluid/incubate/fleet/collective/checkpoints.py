@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.writing import write_whole
 from refluid.fluid.executor import Executor
 from refluid.fluid.incubate.fleet.files import FS, LocalFS
 from refluid.fluid.saving.persistence import load_persistables, save_persistables
@@ -70,7 +71,7 @@ class Checkpoints:
         program = self._plain(main_program)
         save_persistables(executor, target, program, filename=self._param_file_name)
         text = json.dumps({"epoch_no": train_status._epoch_no})
-        Path(target, _STATUS).write_text(text, encoding="utf-8")
+        write_whole(Path(target, _STATUS), text)
         if fs.need_upload_download():
             fs.upload(target, begun)
         fs.mv(begun, final)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from refluid.core.writing import write_whole
 from refluid.fluid.compiler import BuildStrategy, ExecutionStrategy
 from refluid.paddle.distributed.fleet.base import prototxt
 from refluid.paddle.distributed.fleet.base.configs import CONFIGS, switch_of
@@ -85,7 +86,7 @@ class DistributedStrategy:
             if unknown:
                 raise ValueError(f"{name}.{unknown[0]} can't be kept in a prototxt")
         filled = {name: values for name, values in options.items() if values}
-        Path(output).write_text(prototxt.to_text({**self._set, **filled}), encoding="utf-8")
+        write_whole(output, prototxt.to_text({**self._set, **filled}))
 
     def load_from_prototxt(self, pb_file: str) -> None:
         """Sets what such a file sets, all else to its default. ValueError where it is none."""
