@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,15 +13,15 @@ from torch import Tensor
 # From which speed on loops of refluid's own are taken: what they gain is more where others use the
 # processor's caches, too.
 GAIN = 1.03
-# How many sizes are tried.
-_MOST = 4096
+# How many sizes are tried; in how many turns at least, and at most where they don't agree.
+_MOST, _LEAST, _TURNS = 4096, 2, 7
 
 
 class FasterWay:
-    """A function of tensors by refluid's loops or by the usual kernels, to which it is a `rival`.
+    """A function of tensors by refluid's loops or by the usual kernels.
 
-    The first calls are the usual ones, and timed. In the last of them the other way is timed, too,
-    and then it is decided for good: nothing is computed for the sake of the trial alone but that.
+    The first calls are the usual ones. In the last of them both ways are timed in turns, and then
+    it is decided for good: nothing is computed for the sake of the trial alone but that.
     told: for all, instead of what would be measured.
     """
 
@@ -29,28 +30,28 @@ class FasterWay:
     def __init__(self, ours: Callable[..., Tensor], usual: Callable[..., Tensor]) -> None:
         self.told: bool | None = None
         self._ours, self._usual = ours, usual
-        # Whether it is ours, or the seconds that the first calls took.
-        self._known: dict[Any, bool | list[float]] = {}
+        # Whether it is ours, or how many calls there were.
+        self._known: dict[Any, bool | int] = {}
 
     def __call__(self, *given: Any) -> Tensor:
         key = torch.get_num_threads(), *map(_size, given)
-        known = self._known.get(key) if self.told is None else self.told
-        if isinstance(known, bool):
-            return self._ours(*given) if known else self._usual(*given)
-        return self._try(key, given)
+        known = self._known.get(key, 0) if self.told is None else self.told
+        if known is True:
+            return self._ours(*given)
+        if known is not False and (known or len(self._known) < _MOST):
+            self._known[key] = known + 1 if known + 1 < self.calls else self._is_ours(given)
+        return self._usual(*given)
 
-    def _try(self, key: Any, given: tuple[Any, ...]) -> Tensor:
-        if key not in self._known and len(self._known) >= _MOST:
-            return self._usual(*given)
-        took = self._known.setdefault(key, [])
-        found, seconds = _timed(self._usual, given)
-        if isinstance(took, bool):  # another thread has decided meanwhile
-            return found
-        took.append(seconds)
-        if len(took) >= self.calls:
-            ours = min(_timed(self._ours, given)[1] for _ in range(2))
-            self._known[key] = min(took) >= GAIN * ours
-        return found
+    def _is_ours(self, given: tuple[Any, ...]) -> bool:
+        """Whether they are faster in most turns; others may have the processor in some."""
+        ratios: list[float] = []
+        while len(ratios) < _TURNS and (len(ratios) < _LEAST or _split(ratios)):
+            ratios.append(_timed(self._usual, given) / _timed(self._ours, given))
+        return statistics.median(ratios) >= GAIN
+
+
+def _split(ratios: Sequence[float]) -> bool:
+    return len({ratio >= GAIN for ratio in ratios}) > 1
 
 
 def _size(given: Any) -> Any:
@@ -60,9 +61,9 @@ def _size(given: Any) -> Any:
     return given if given is None else tuple(given)
 
 
-def _timed(way: Callable[..., Tensor], given: tuple[Any, ...]) -> tuple[Tensor, float]:
+def _timed(way: Callable[..., Tensor], given: tuple[Any, ...]) -> float:
     # What one thread computes by itself is the same whatever others do to the clock.
     clock = time.perf_counter if torch.get_num_threads() > 1 else time.thread_time
     start = clock()
-    found = way(*given)
-    return found, clock() - start
+    way(*given)
+    return clock() - start
