@@ -94,10 +94,11 @@ def test_work_that_is_interrupted_as_it_is_submitted_is_done() -> None:
 
 
 def test_works_that_need_each_other_are_all_submitted() -> None:
-    met = threading.Barrier(3)
+    met, came = threading.Barrier(3), list[int]()
     with interruptible(), _Threads(3) as threads, pytest.raises(KeyboardInterrupt):
-        all_ended(lambda: [threads.submit(met.wait, 60) for _ in range(3)])
+        all_ended(lambda: [threads.submit(lambda: came.append(met.wait(60))) for _ in range(3)])
     assert not met.broken
+    assert sorted(came) == [0, 1, 2]
 
 
 def test_an_interrupt_as_a_future_begins_to_be_waited_for_leaves_it_whole() -> None:

@@ -12,7 +12,7 @@ import pytest
 from refluid import fluid
 from refluid.paddle import reader as readers
 from tests.feed.leftovers import assert_nothing_left
-from tests.interrupting import InterruptedAt
+from tests.interrupting import interrupted_at_each_call
 
 # An interrupt right after a socket was made leaves it to the garbage collector.
 pytestmark = [
@@ -103,22 +103,17 @@ def interrupted(kind: str, step: int) -> None:
     with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
         work = KINDS[kind]()
     assert work() == list(range(COUNT))
-    at, arrived = 0, True
-    while arrived:
-        with InterruptedAt(at, PARTS) as interrupting:
-            try:
-                work()
-            except KeyboardInterrupt:
-                assert interrupting.arrived
-        arrived = interrupting.arrived
+    at = 0
+    for at in interrupted_at_each_call(work, step, PARTS):
         try:
             assert_nothing_left()
             assert work() == list(range(COUNT))
         except BaseException as error:
             error.add_note(f"after an interrupt at call {at}")
             raise
-        at += step
     assert at > 20
+    assert_nothing_left()
+    assert work() == list(range(COUNT))
     del work
     gc.collect()
     assert_nothing_left()
