@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,7 @@ import torch
 
 from refluid import fluid
 from refluid.core import flags
-from refluid.kernels import settings
 from refluid.kernels.products import limits
-from refluid.kernels.settings import under
 from refluid.runtime import kernels
 from refluid.runtime.kernels import KernelSettings, settings_for
 
@@ -75,13 +71,23 @@ def test_torch_chooses_where_nothing_is_asked_for() -> None:
 
 @pytest.mark.parametrize("types", [("conv2d",), ("conv2d_transpose",), ("matmul",)])
 def test_only_the_named_operators_use_onednn(types: tuple[str, ...]) -> None:
-    net = Net()
+    net = Net(half=True)
     asked = KernelSettings(onednn_types=frozenset(types))
     for kind in ("conv2d", "conv2d_transpose", "matmul"):
         expected = (("onednn", kind in types),)
         assert settings_for(net.op(kind), CPU, asked) == expected
         assert settings_for(net.op(f"{kind}_grad"), CPU, asked) == expected
     assert settings_for(net.op("relu"), CPU, asked) == ()
+
+
+def test_products_of_float32_are_mkls_whatever_others_use() -> None:
+    net = Net()
+    asked = KernelSettings(onednn_types=frozenset({"conv2d"}))
+    for kind in ("matmul", "matmul_grad"):
+        assert settings_for(net.op(kind), CPU, asked) == ()
+    alone, among = (kernels.KernelChoice(CPU, asked, alone=one) for one in (True, False))
+    assert alone(net.op("conv2d"), len) is len  # oneDNN's kernels are in force anyhow
+    assert among(net.op("conv2d"), len) is not len
 
 
 def test_kernels_that_run_are_those_asked_for() -> None:
@@ -153,62 +159,6 @@ def test_the_log_names_operators_without_a_choice(caplog: pytest.LogCaptureFixtu
         "BuildStrategy.mkldnn_enabled_op_types: no choice of kernels for nonsense, softmax."
         in caplog.messages
     )
-
-
-# -- settings -----------------------------------------------------------------------
-
-
-def test_settings_hold_during_the_call_only() -> None:
-    seen = []
-
-    def body(fails: bool) -> None:
-        seen.append(torch.backends.mkldnn.enabled)
-        if fails:
-            raise ValueError
-
-    run = under((("onednn", False),), body)
-    run(False)
-    with pytest.raises(ValueError):
-        run(True)
-    assert seen == [False, False]
-    assert torch.backends.mkldnn.enabled
-
-
-@pytest.mark.parametrize("name", settings._PLACES)
-def test_every_setting_is_set_and_put_back(name: str) -> None:
-    place, attribute = settings._PLACES[name]
-    former = getattr(place, attribute)
-    other = "tf32" if name == "products" else not former
-    seen: list[Any] = []
-    under(((name, other),), lambda: seen.append(getattr(place, attribute)))()
-    assert seen == [other]
-    assert getattr(place, attribute) == former
-
-
-def test_threads_with_other_settings_wait_and_equal_ones_do_not() -> None:
-    wrong: list[bool] = []
-    # Two threads of one setting meet within its work: that ends only if they needn't wait.
-    meeting = [threading.Barrier(2, timeout=60) for _ in range(2)]
-
-    def work(wanted: bool) -> None:
-        meeting[wanted].wait()
-        for _ in range(5):
-            time.sleep(0.0005)
-            if torch.backends.mkldnn.enabled != wanted:
-                wrong.append(wanted)
-
-    def loop(wanted: bool) -> None:
-        for _ in range(20):
-            under((("onednn", wanted),), work)(wanted)
-
-    threads = [threading.Thread(target=loop, args=(bool(one % 2),)) for one in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert not any(one.broken for one in meeting)
-    assert torch.backends.mkldnn.enabled
 
 
 # -- for GPUs, looked at without one ------------------------------------------------

@@ -58,15 +58,18 @@ def free_threads() -> int:
     last bits. Replicas and training threads of datasets keep their share.
     """
     threads = torch.get_num_threads()
-    free = threads == _AT_START and not _CHOSEN and _are_free(flags.state())
-    return threads if free and not torch.are_deterministic_algorithms_enabled() else 1
+    free = threads == _AT_START and not _CHOSEN and not flags.was_set("paddle_num_threads")
+    return threads if free and may_adapt() else 1
+
+
+def may_adapt() -> bool:
+    """Whether steps may use fewer threads than they were given, where that takes less time."""
+    return _may_adapt(flags.state()) and not torch.are_deterministic_algorithms_enabled()
 
 
 @lru_cache(maxsize=1)
-def _are_free(_state: int) -> bool:
-    if flags.was_set("paddle_num_threads") or any(map(flags.value, REPEATABLE)):
-        return False
-    return bool(flags.value("refluid_adaptive_threads"))
+def _may_adapt(_state: int) -> bool:
+    return bool(flags.value("refluid_adaptive_threads")) and not any(map(flags.value, REPEATABLE))
 
 
 @contextmanager

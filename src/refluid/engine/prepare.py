@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -117,6 +118,7 @@ class Prepared:
                 owning=owning,
                 inference=self.inference,
                 stage=0 if now.alone else now.stage,
+                sends=now.trainers > 1,
                 overlaps=now.overlaps and now.trainers > 1,
             )
             for rank, device in enumerate(now.devices)
@@ -186,7 +188,17 @@ class Prepared:
                 whole = rewrite(self.program, self._settings(owning=False))
             requests = self._requests(whole, lods)
             batched = BatchedReplicas(requests, group.scopes, group.replicas, group.held)
-        return ReplicaStep(self.program, self.plans(lods), batched, group.replicas, group.held)
+        plans: list[Any] = self.plans(lods)
+        if now.threads > 1 and len(plans) == now.trainers == 1 and not now.watched:
+            from refluid.runtime.either_order import EitherOrder  # few ask for several threads
+
+            plans = [EitherOrder(plans[0], lambda: self._by_one_thread(lods))]
+        return ReplicaStep(self.program, plans, batched, group.replicas, group.held)
+
+    def _by_one_thread(self, lods: frozenset[str]) -> Plan:
+        whole = rewrite(self.program, [replace(one, threads=1) for one in self.settings])
+        (request,) = self._requests(whole, lods)
+        return Plan(replace(request, threads=1))
 
     def _reading_step(self, lods: frozenset[str]) -> ReadingStep:
         reads, rest, names = without_reads(self.program)

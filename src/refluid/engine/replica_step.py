@@ -14,6 +14,7 @@ from refluid.ir.program import Program
 from refluid.runtime.batched.replicas import BatchedReplicas
 from refluid.runtime.batched.shared import Shared
 from refluid.runtime.batched.together import ReplicaResults
+from refluid.runtime.either_order import EitherOrder
 from refluid.runtime.plan import Fetched, Plan
 from refluid.runtime.replicas import Replicas
 
@@ -24,7 +25,7 @@ class ReplicaStep:
     def __init__(
         self,
         program: Program,
-        plans: list[Plan],
+        plans: Sequence[Plan | EitherOrder],
         batched: BatchedReplicas | None,
         replicas: Replicas,
         held: Shared,

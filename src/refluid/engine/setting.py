@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from refluid.analysis.update_groups import GROUP
 from refluid.core import flags
 from refluid.engine.strategy import DEFAULT, ReduceStrategy, Strategy
 from refluid.passes.data_parallel import GradientScaleStrategy, Parallel
@@ -16,7 +17,8 @@ from refluid.passes.sharding import Sharding
 
 _CPU = torch.device("cpu")
 _MEGABYTE = 1 << 20
-# A bucket that is exchanged while later gradients are still being computed, as DDP has it.
+# A bucket that is exchanged while later gradients are still being computed, as DDP has it. Within a
+# process nothing is sent: no more wait than are updated together.
 _BUCKET = 25 * _MEGABYTE
 
 
@@ -30,8 +32,8 @@ class Setting:
     matters more than time. threads: of the replica. shares: the replicas have the same parameters.
     owning: in Reduce mode each makes the updates of its own parameters only. precision, merge: what
     an optimizer is asked for. inference: without gradients, updates and learning-rate schedules.
-    stage: how much has owners among the trainers, 0 for nothing. overlaps: gradients are exchanged
-    with other processes while later ones are computed.
+    stage: how much has owners among the trainers, 0 for nothing. sends: replicas of other processes
+    take part. overlaps: gradients are exchanged with those while later ones are computed.
     """
 
     strategy: Strategy = DEFAULT
@@ -51,6 +53,7 @@ class Setting:
     merge: GradientMerge | None = None
     inference: bool = False
     stage: int = 0
+    sends: bool = False
     overlaps: bool = False
 
     @property
@@ -91,7 +94,7 @@ def parallel_of(setting: Setting) -> Parallel:
         setting.loss,
         setting.rank,
         GradientScaleStrategy(int(strategy.gradient_scale_strategy)),
-        *(_bucket(strategy) if strategy.fuse_all_reduce_ops else (0, 0)),
+        *(_bucket(setting) if strategy.fuse_all_reduce_ops else (0, 0)),
         setting.reduces,
         setting.reduces and not setting.shares,
         strategy.fuse_broadcast_ops,
@@ -118,11 +121,12 @@ def sharding_of(setting: Setting) -> Sharding:
     )
 
 
-def _bucket(strategy: Strategy) -> tuple[int, int]:
+def _bucket(setting: Setting) -> tuple[int, int]:
     """At how many bytes and, if not 0, how many gradients an exchange is begun."""
+    strategy, near = setting.strategy, setting.device.type == "cpu" and not setting.sends
     if strategy.bucket_megabytes >= 0:
         return int(strategy.bucket_megabytes * _MEGABYTE), strategy.bucket_gradients
     size = float(flags.value("fuse_parameter_memory_size"))
     count = int(flags.value("fuse_parameter_groups_size"))
-    usual = _BUCKET if count == 1 else sys.maxsize
+    usual = (GROUP if near else _BUCKET) if count == 1 else sys.maxsize
     return usual if size < 0 else int(size * _MEGABYTE), count if count > 1 else 0

@@ -15,6 +15,9 @@ import torch
 
 _LOGGER = logging.getLogger("refluid")
 
+# Of what compiled code alone calls, a fifth of the compiler's time is for what it doesn't need.
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 class NumbaLoop:
     """A function in the part of Python that numba compiles; it runs without the GIL.
@@ -37,13 +40,13 @@ class NumbaLoop:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """numba's, for callers that it compiles."""
-        return self._dispatcher()
+        """numba's, for callers that it compiles: Python can't call it."""
+        return self._dispatcher(**INNER)
 
     @property
     def inlined(self) -> Any:
         """numba's, for a caller that it becomes a part of: it isn't compiled by itself before."""
-        return self._dispatcher(inline="always")
+        return self._dispatcher(inline="always", **INNER)
 
     @cached_property
     def _kept_by_numba(self) -> Any:
@@ -52,7 +55,7 @@ class NumbaLoop:
             return self._dispatcher(cache=True)
         except RuntimeError as error:
             _LOGGER.info("compiled code isn't kept: %s", error)
-            return self.dispatcher
+            return self._dispatcher()
 
     def _dispatcher(self, **options: Any) -> Any:
         code, known = self.function.__code__, self.function.__globals__

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from refluid.kernels.argument_kinds import Elements
-from refluid.kernels.by_numba import Late, NumbaLoop
+from refluid.kernels.by_numba import INNER, Late, NumbaLoop
 from refluid.kernels.packed_calls import FAILED, caller_of
 from refluid.kernels.processor import vector_bits
 
@@ -140,8 +140,7 @@ def _module(loop: NumbaLoop, kinds: Any) -> str:
     text = ", ".join(given(kind) for kind in kinds)
     exec(f"def entry({', '.join(views)}):\n    return loop({text})", names)
     types = tuple(numba.types.CPointer(one) for one in views.values())
-    plain = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = numba.njit(types, nogil=True, error_model="numpy", **plain)(names["entry"])
+    made = numba.njit(types, nogil=True, error_model="numpy", **INNER)(names["entry"])
     (overload,) = made.overloads.values()
     returned = overload.signature.return_type
     if not isinstance(returned, numba.types.Integer | numba.types.Boolean | numba.types.NoneType):

@@ -105,7 +105,9 @@ def _on_cpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
     is_named = not types.isdisjoint(called)
     if op.attrs.get("use_mkldnn") or is_named or (kernels.onednn and not types):
         return (("onednn", True),)
-    return (("onednn", not types),) if types or kernels.native else ()
+    if _is_plain_product(op, kind) or not (types or kernels.native):
+        return ()
+    return (("onednn", not types),)
 
 
 def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
@@ -121,10 +123,18 @@ def _on_gpu(op: Operator, kind: str, kernels: KernelSettings) -> TorchSettings:
     return tuple((name, True) for name, wanted in asked.items() if wanted)
 
 
-def _of_products(op: Operator, kernels: KernelSettings) -> TorchSettings:
+def _is_plain_product(op: Operator, kind: str) -> bool:
+    """Whether it is a product of float32 numbers, which torch leaves to MKL in any case."""
+    return facts_of(kind).amp == "fast" and "Filter" not in op.inputs and not _takes_halves(op)
+
+
+def _takes_halves(op: Operator) -> bool:
     found = (find_variable(op.block, name) for name in op.input_arg_names)
-    half = any(var is not None and var.dtype in _HALVES for var in found)
-    if half:
+    return any(var is not None and var.dtype in _HALVES for var in found)
+
+
+def _of_products(op: Operator, kernels: KernelSettings) -> TorchSettings:
+    if _takes_halves(op):
         names = ("sums of float16", "sums of bfloat16")
         return tuple((name, kernels.tensor_math) for name in names)
     return (("products", "tf32"),) if kernels.tensor_math else ()
@@ -152,7 +162,7 @@ class KernelChoice:
         """The function itself where nothing is asked for but what torch does anyhow."""
         settings = settings_for(op, self._device, self._kernels)
         # Where others are called under other settings, in threads, what torch does changes.
-        others = self._kernels.onednn_types or (self._kernels.native and not self._alone)
+        others = (self._kernels.onednn_types or self._kernels.native) and not self._alone
         if not settings or (in_force(settings) and not others):
             return function
         # In whole: Ctrl-C would leave torch with the settings, and others waiting for their own.
