@@ -155,7 +155,7 @@ _EFFECTIVE: list[_Row] = [
     ("call_stack_level", 1, "errors show: 0 the message, 1 the user's line, 2 refluid's too"),
     ("eager_delete_tensor_gb", 0.0, "GB of garbage freed together; negative: at the step's end"),
     ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; 1: by size, -1: all"),
-    ("fuse_parameter_memory_size", -1.0, "MB of gradients sent at once; negative: 25, 4 in a process"),
+    ("fuse_parameter_memory_size", -1.0, "MB of gradients summed at once; -1: 25, in a process 4"),
     ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
     ("paddle_num_threads", 1, "threads of one operator on the CPU; torch's number if never set"),
     ("print_sub_graph_dir", "", "file that receives unconnected sub-graphs"),
