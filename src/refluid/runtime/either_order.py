@@ -49,7 +49,8 @@ class EitherOrder:
         self._make, self._clock = alone, clock
         self._inside: list[Plan] = []
         self._state: int | None = None  # of the flags, under which it is decided
-        self._begin()
+        self._race = self._raced()
+        self._plan = next(self._race)
 
     def run(
         self, scope: Scope, feeds: Sequence[Tensor], lods: Sequence[Levels] = ()
@@ -69,7 +70,10 @@ class EitherOrder:
 
     def _timed(self, *given: Any) -> list[Fetched]:
         if self._state is not None:  # the flags have changed since
-            self._begin()
+            race = self._raced()
+            self._plan = next(race)
+            self._race = race  # Ctrl-C before leaves none that hasn't begun
+            self._state = None
         begin = self._clock()
         found = self._plan.run(*given)
         took = self._clock() - begin
@@ -78,12 +82,6 @@ class EitherOrder:
         except StopIteration as ended:  # without a value where Ctrl-C had ended it
             self._plan, self._state = ended.value or self.several, flags.state()
         return found
-
-    def _begin(self) -> None:
-        race = self._raced()
-        self._plan: Plan = next(race)
-        self._race = race  # Ctrl-C before leaves none that hasn't begun
-        self._state = None
 
     def _raced(self) -> Generator[Plan, float, Plan]:
         """Gives the plan of the next step, takes the seconds of the last; returns the faster."""
