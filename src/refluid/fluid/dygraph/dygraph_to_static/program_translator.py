@@ -101,7 +101,7 @@ class ProgramTranslator:
             return function(*args, **kwargs)
         found = self._program_cache[FunctionSpec(function, args, kwargs)]
         assert found.made is not None
-        results = found.made.results
+        results = found.made.returned
         return found.main_program, found.startup_program, list(found.inputs), results
 
     def get_code(self, dygraph_func: Callable[..., Any]) -> str:
@@ -124,8 +124,8 @@ class ProgramTranslator:
         _, found = self._program_cache.last()
         program = found.made
         assert program is not None
-        feeds = _chosen("feed", program.inputs, feed)
-        fetches = _chosen("fetch", program.results, fetch)
+        feeds = _chosen("feed", program.needed, feed)
+        fetches = _chosen("fetch", program.returned, fetch)
         ready = found.runner
         for name, var in ready.held.items():
             ready.scope.var(name).value = var.tensor.detach()
