@@ -124,8 +124,8 @@ class ProgramTranslator:
         _, found = self._program_cache.last()
         program = found.made
         assert program is not None
-        feeds = _chosen("feed", program.needed, feed)
-        fetches = _chosen("fetch", program.returned, fetch)
+        feeds = at_positions("feed", program.needed, feed)
+        fetches = at_positions("fetch", program.returned, fetch)
         ready = found.runner
         for name, var in ready.held.items():
             ready.scope.var(name).value = var.tensor.detach()
@@ -139,11 +139,12 @@ class ProgramTranslator:
             )
 
 
-def _chosen(what: str, variables: Sequence[Any], places: Sequence[int] | None) -> list[Any]:
+def at_positions(what: str, variables: Sequence[Any], places: Sequence[int] | None) -> list[Any]:
+    """Those at some positions, all unless given. ValueError for a position that there isn't."""
     if places is None:
         return list(variables)
     for place in places:
-        if not isinstance(place, int) or not 0 <= place < len(variables):
+        if not isinstance(place, int) or not -len(variables) <= place < len(variables):
             raise ValueError(
                 f"save_inference_model: {what} has {place!r}, but there are {len(variables)} to "
                 "choose from by position"
