@@ -116,6 +116,20 @@ def test_variables_of_programs_are_there() -> None:
         assert layers.fill_constant([1], "float32", 0.0)
 
 
+def test_layers_take_a_variable_for_one_that_is_there() -> None:
+    """As in a program: `accuracy` asks whether it is given something to count in."""
+
+    @dygraph.declarative
+    def right(scores: Any, labels: Any) -> Any:
+        total = layers.create_tensor("int64")
+        return layers.accuracy(scores, labels, total=total), total
+
+    with dygraph.guard():
+        scores, labels = np.eye(4, dtype="float32"), np.array([[0], [1], [2], [0]])
+        found, total = right(scores, labels)
+        assert float(found) == 0.75 and int(total) == 4
+
+
 LISTS = """
 import refluid.paddle
 refluid.paddle.install()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -90,8 +91,14 @@ def total(values: Any, start: Any = 0) -> Any:
 
 
 def _truth(var: Any) -> bool:
-    """Whether a variable counts as true. TypeError while a function becomes a program."""
+    """Whether a variable counts as true. TypeError while a function becomes a program.
+
+    To refluid's own functions one counts that is there: `total or create_tensor("int64")`.
+    """
     if declaring() is None:
+        return True
+    asks = sys._getframe(2).f_globals.get("__name__", "")
+    if asks.partition(".")[0] == __name__.partition(".")[0]:
         return True
     raise TypeError(
         f"whether {var.name!r} is true is known only when the program runs, and Python asks for it "
