@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -112,3 +113,27 @@ def test_half_parameters_are_updated_in_float32() -> None:
     found, wanted = _half_trained(by_pairs=True), _half_trained(by_pairs=False)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_parameters_that_can_be_gone_through_once_are_updated_in_each_step() -> None:
+    with dygraph.guard():
+        layer = dygraph.Linear(3, 2)
+        sgd = fluid.optimizer.SGD(0.1, parameter_list=(one for one in layer.parameters()))
+        seen = [layer.weight.numpy()]
+        for _ in range(3):
+            sgd.minimize(_loss(layer))
+            layer.clear_gradients()
+            seen.append(layer.weight.numpy())
+    for before, after in pairwise(seen):
+        np.testing.assert_allclose(before - after, 0.1 * X.sum(0)[:, None] * [[1, 1]], rtol=1e-4)
+
+
+def test_what_is_no_list_of_parameters_or_no_gradient_is_refused() -> None:
+    with dygraph.guard():
+        layer = dygraph.Linear(3, 2)
+        for given in (layer, layer.parameters):
+            with pytest.raises(TypeError, match="should be a list of parameters or their names"):
+                fluid.optimizer.SGD(0.1, parameter_list=given)  # type: ignore[arg-type]
+        sgd = fluid.optimizer.SGD(0.1, parameter_list=layer.parameters())
+        with pytest.raises(TypeError, match="should be a variable, not of ndarray"):
+            sgd.apply_gradients([(layer.weight, np.ones([3, 2], "float32"))])  # type: ignore[list-item]

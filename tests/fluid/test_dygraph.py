@@ -223,6 +223,19 @@ def test_a_trace_computes_the_same_on_the_same_parameters(tmp_path: Path) -> Non
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
+def test_a_trace_says_which_inputs_and_outputs_there_are(tmp_path: Path) -> None:
+    x = batches()[0][0]
+    with dygraph.guard():
+        _, traced = dygraph.TracedLayer.trace(Net(), [dygraph.to_variable(x)])
+        with pytest.raises(ValueError, match="feed has 5, but there are 1"):
+            traced.save_inference_model(str(tmp_path), feed=[5])
+        with pytest.raises(ValueError, match="fetch has 'a', but there are 1"):
+            traced.save_inference_model(str(tmp_path), fetch=["a"])  # type: ignore[list-item]
+        with pytest.raises(AssertionError, match="took 1 inputs, and gets 2"):
+            traced([x, x])
+        traced.save_inference_model(str(tmp_path), feed=[-1], fetch=[-1])
+
+
 def test_names_members_and_hooks() -> None:
     with dygraph.guard():
         net = Net()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from refluid.core import flags
 
 # What Python raises where a function is given what it isn't made for.
 PYTHONS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
+_guards: set[CodeType] = set()
 _BESIDE = {"None", "Variable"}
 
 
@@ -79,4 +80,11 @@ def _guarded(function: FunctionType, numbers: frozenset[str]) -> Callable[..., A
             raise clear from shown_cause(error)
 
     call.guarded = True  # type: ignore[attr-defined]
+    _guards.add(call.__code__)  # type: ignore[attr-defined]
     return call
+
+
+def unguarded(function: Any) -> Any:
+    """The function that `guard` put another around; any other as it is."""
+    guards = getattr(function, "__code__", None) in _guards
+    return function.__wrapped__ if guards else function

@@ -52,6 +52,19 @@ def _named(name: str, *given: Any) -> Any:
     return NotImplemented if function is None else function(*given)
 
 
+def _there(_var: Any) -> bool:
+    return True
+
+
+_true: Callable[[Any], bool] = _there
+
+
+def provide_truth(find: Callable[[Any], bool]) -> None:
+    """Says whether a variable counts as true where Python asks; one that is there does else."""
+    global _true
+    _true = find
+
+
 class Overloads:
     """Mix-in of `Variable` with Python's operators."""
 
@@ -158,6 +171,9 @@ class Overloads:
 
     def __ge__(self, other: Any) -> Any:
         return _appending.binary(self, other, "greater_equal")
+
+    def __bool__(self) -> bool:
+        return _true(self)
 
     def __getitem__(self: Any, item: Any) -> Any:
         return _appending.subscript(self, item)

@@ -20,6 +20,7 @@ from refluid.fluid.dygraph.dygraph_to_static.program_translator import (
     DeclarativeFunction,
     ProgramTranslator,
     appending,
+    at_positions,
 )
 from refluid.fluid.executor import Executor, scope_guard
 from refluid.fluid.saving.inference_model import save_inference_model
@@ -129,7 +130,9 @@ class TracedLayer:
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """Runs the program; arrays."""
         assert isinstance(inputs, list | tuple), "Inputs should be a list or tuple of variables"
-        assert len(inputs) == len(self._feed_names)
+        assert len(inputs) == len(self._feed_names), (
+            f"the traced layer took {len(self._feed_names)} inputs, and gets {len(inputs)}"
+        )
         feed = {
             name: one.numpy() if isinstance(one, VarBase) else one
             for name, one in zip(self._feed_names, inputs, strict=True)
@@ -158,8 +161,8 @@ class TracedLayer:
     ) -> None:
         """Saves it for inference. feed, fetch: positions of those inputs and outputs to keep."""
         block = self._program.global_block()
-        feeds = [self._feed_names[number] for number in feed or range(len(self._feed_names))]
-        fetches = [self._fetch_names[number] for number in fetch or range(len(self._fetch_names))]
+        feeds = at_positions("feed", self._feed_names, feed or None)
+        fetches = at_positions("fetch", self._fetch_names, fetch or None)
         self._share()
         with using(Blocks()), scope_guard(self._scope):
             save_inference_model(

@@ -94,6 +94,11 @@ class UpdatesAtOnce:
         for one, gradient in pairs:
             if gradient is None or not one.trainable:
                 continue
+            if not isinstance(gradient, VarBase):
+                raise TypeError(
+                    f"the gradient of parameter {one.name!r} should be a variable, not of "
+                    f"{type(gradient).__name__}; fluid.dygraph.to_variable makes one of an array"
+                )
             value = gradient._value
             rows = isinstance(value, SelectedRows)
             shape = [value.height(), *value.value.shape[1:]] if rows else list(value.shape)

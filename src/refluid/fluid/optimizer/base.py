@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -70,7 +70,7 @@ class Optimizer(Stepping):
                 "'regularization' should be an instance of WeightDecayRegularizer's derived "
                 f"class, not {type(regularization).__name__}"
             )
-        if isinstance(parameter_list, str | int | float):
+        if isinstance(parameter_list, str) or not isinstance(parameter_list, Iterable | None):
             raise TypeError(
                 "'parameter_list' should be a list of parameters or their names, "
                 f"not {parameter_list!r}"
@@ -79,7 +79,8 @@ class Optimizer(Stepping):
         self.type = ""
         self.regularization = regularization
         self._grad_clip = grad_clip
-        self._parameter_list = parameter_list
+        given: Any = parameter_list
+        self._parameter_list = [*given] if isinstance(given, Iterator) else given
         self._dtype: VarType | None = None
         self._learning_rate = learning_rate
         self._learning_rate_map: dict[Program, Variable] = {}

@@ -55,9 +55,10 @@ def save(layer: Any, path: str, input_spec: Any = None, **configs: Any) -> None:
 
 def _of_last_call(given: Any) -> list[Any] | None:
     known = given.concrete_program if isinstance(given, StaticFunction) else None
-    if known is None:
+    if known is None or known.made is None:
         return None
-    return [InputSpec(one.shape, one.dtype, one.name) for one in known.inputs]
+    inputs = known.inputs[: known.made.count]
+    return [InputSpec(one.shape, one.dtype, one.name) for one in inputs]
 
 
 def _traced(function: Callable[..., Any], spec: Sequence[Any]) -> TracedFunction:
@@ -93,7 +94,7 @@ def _write(program: TracedFunction, path: str, kept: Sequence[Any] | None) -> No
     ready = runner(program, place)
     for name, var in ready.held.items():
         ready.scope.var(name).value = var.tensor.detach()
-    results = program.results
+    results = program.returned
     if kept is not None:
         names = {one if isinstance(one, str) else one.name for one in kept}
         results = [one for one in results if one.name in names] or results

@@ -101,7 +101,7 @@ class ProgramTranslator:
             return function(*args, **kwargs)
         found = self._program_cache[FunctionSpec(function, args, kwargs)]
         assert found.made is not None
-        results = found.made.results
+        results = found.made.returned
         return found.main_program, found.startup_program, list(found.inputs), results
 
     def get_code(self, dygraph_func: Callable[..., Any]) -> str:
@@ -124,8 +124,8 @@ class ProgramTranslator:
         _, found = self._program_cache.last()
         program = found.made
         assert program is not None
-        feeds = _chosen("feed", program.inputs, feed)
-        fetches = _chosen("fetch", program.results, fetch)
+        feeds = at_positions("feed", program.needed, feed)
+        fetches = at_positions("fetch", program.returned, fetch)
         ready = found.runner
         for name, var in ready.held.items():
             ready.scope.var(name).value = var.tensor.detach()
@@ -139,11 +139,12 @@ class ProgramTranslator:
             )
 
 
-def _chosen(what: str, variables: Sequence[Any], places: Sequence[int] | None) -> list[Any]:
+def at_positions(what: str, variables: Sequence[Any], places: Sequence[int] | None) -> list[Any]:
+    """Those at some positions, all unless given. ValueError for a position that there isn't."""
     if places is None:
         return list(variables)
     for place in places:
-        if not isinstance(place, int) or not 0 <= place < len(variables):
+        if not isinstance(place, int) or not -len(variables) <= place < len(variables):
             raise ValueError(
                 f"save_inference_model: {what} has {place!r}, but there are {len(variables)} to "
                 "choose from by position"

@@ -20,17 +20,23 @@ class CallArguments:
     """Positional and keyword arguments. tensors: those in them that are fed, in order.
 
     key: equal for calls that one program serves: shapes and element types of tensors, all else
-    by value where it has one. kept: what `key` names by identity.
+    by value where it has one. kept: what `key` names by identity. held: what attributes hold that
+    the function changes. count: of the tensors in the arguments, which come first.
     """
 
-    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], held: Sequence[Any] = ()
+    ) -> None:
         self.tensors: list[Any] = []
         self.kept: list[Any] = []
-        self.args, self.kwargs = args, kwargs
+        self.args, self.kwargs, self.held = args, kwargs, held
         if kwargs:
             self.key: Any = (self._key(tuple(args)), self._key(dict(kwargs)))
         else:
             self.key = (tuple([self._key(one) for one in args]), None)
+        self.count = len(self.tensors)
+        if held:
+            self.key = (*self.key, tuple([self._key(one) for one in held]))
 
     def _key(self, value: Any) -> Any:
         if isinstance(value, VarBase):
@@ -58,6 +64,11 @@ class CallArguments:
             name: replaced(one, _is_fed, lambda _: next(rest)) for name, one in self.kwargs.items()
         }
         return changed, named
+
+    def held_with(self, tensors: Sequence[Any]) -> list[Any]:
+        """What attributes hold, with others in place of the tensors."""
+        rest = iter(tensors[self.count :])
+        return [replaced(one, _is_fed, lambda _: next(rest)) for one in self.held]
 
 
 def _is_fed(value: Any) -> bool:

@@ -16,6 +16,7 @@ from refluid.fluid.dygraph.translation.checks import check
 from refluid.fluid.dygraph.translation.conditions import both, either, opposite, scalar
 from refluid.fluid.dygraph.translation.counting import Counted, counted
 from refluid.fluid.dygraph.translation.declaring import declaring
+from refluid.fluid.dygraph.translation.folds import chosen
 from refluid.fluid.dygraph.translation.structures import is_structure, parts_of
 from refluid.fluid.dygraph.translation.values import (
     NOTHING,
@@ -100,14 +101,7 @@ class ControlAnswers:
         test = self._test(test)
         if not is_tensor(test):
             return one() if test else other()
-        found: list[Any] = [Unset("(conditional expression)")]
-
-        def put(values: tuple[Any, ...]) -> None:
-            found[0] = values[0]
-
-        state = StatementState(lambda: (found[0],), put, ("(conditional expression)",))
-        branch(test, lambda: put((one(),)), lambda: put((other(),)), state)
-        return self.result(found[0])
+        return self.result(chosen(test, one, other))
 
     def opposite(self, value: Any) -> Any:
         """`not value`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import logging
+import operator
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -14,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from refluid.core.causes import unguarded
 from refluid.core.dtypes import VarType
 from refluid.fluid.dygraph import base
+from refluid.fluid.dygraph.translation import folds
 from refluid.fluid.dygraph.translation.counting import Counted, counted
 from refluid.fluid.dygraph.translation.declaring import declaring
 from refluid.fluid.dygraph.translation.values import TensorArray, is_tensor, static
@@ -26,6 +29,7 @@ from refluid.fluid.functions.control.arrays import (
     tensor_array_to_tensor,
 )
 from refluid.fluid.functions.io.printing import Print
+from refluid.fluid.functions.math.reduction import sums
 from refluid.fluid.functions.math.unary import abs as absolute
 from refluid.fluid.functions.tensor.assignment import assign, cast
 from refluid.fluid.functions.tensor.joining import concat, stack
@@ -58,7 +62,7 @@ def callee(function: Any, asked: Any) -> Any:
     if declaring() is None:
         return function
     try:
-        replaced = _REPLACED.get(function)
+        replaced = _REPLACED.get(unguarded(function))
     except TypeError:  # something that can't be hashed
         replaced = None
     if replaced is not None:
@@ -208,8 +212,21 @@ def _to_variable(value: Any, name: str | None = None, zero_copy: bool | None = N
     return assign(static(value))
 
 
+def _sums(input: Any, out: Any = None) -> Any:
+    """`layers.sums`, also of a list that became an array."""
+    if not isinstance(input, TensorArray):
+        return sums(input, out)
+    found = folds.total(input)
+    return found if out is None else assign(found, out)
+
+
 _OF_ARRAYS = (array_length, array_read, array_write, tensor_array_to_tensor)
 _REPLACED: dict[Any, Any] = {
+    builtins.any: folds.any_of,
+    builtins.all: folds.all_of,
+    builtins.max: folds.extreme(max, operator.gt),
+    builtins.min: folds.extreme(min, operator.lt),
+    builtins.sum: folds.total,
     builtins.len: _len,
     builtins.print: _print,
     builtins.range: _range,
@@ -220,8 +237,9 @@ _REPLACED: dict[Any, Any] = {
     builtins.bool: _casting(bool, VarType.BOOL),
     builtins.abs: _abs,
     builtins.isinstance: _isinstance,
-    concat: _joined(concat, stacks=False),
-    stack: _joined(stack, stacks=True),
-    **{one: _of_array(one) for one in _OF_ARRAYS},
+    unguarded(concat): _joined(concat, stacks=False),
+    unguarded(stack): _joined(stack, stacks=True),
+    unguarded(sums): _sums,
+    **{unguarded(one): _of_array(one) for one in _OF_ARRAYS},
     base.to_variable: _to_variable,
 }

@@ -11,8 +11,10 @@ from typing import Any
 from refluid.core import names
 from refluid.core.dtypes import as_dtype
 from refluid.eager import VarBase
+from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.translation.arguments import CallArguments, replaced
 from refluid.fluid.dygraph.translation.asked import ControlAnswers
+from refluid.fluid.dygraph.translation.attributes import Change, attributes_of, watched
 from refluid.fluid.dygraph.translation.declaring import building
 from refluid.fluid.dygraph.translation.running import ProgramRunner
 from refluid.fluid.dygraph.translation.values import TensorArray, static
@@ -30,6 +32,7 @@ class TracedFunction:
     """A function's program: what is fed, what it gives, and which variables it takes.
 
     outputs: as the function returns them, with variables of the program where tensors were.
+    changes: attributes that it has changed, with such values. count: of inputs that are arguments.
     """
 
     main: Program
@@ -37,17 +40,41 @@ class TracedFunction:
     inputs: list[Variable]
     outputs: Any
     held: dict[str, VarBase]
+    changes: list[Change]
+    count: int
 
     @cached_property
     def results(self) -> list[Variable]:
+        """The variables among the outputs and in attributes, each once."""
+        return self._among([self.outputs, *(one.value for one in self.changes)])
+
+    @cached_property
+    def returned(self) -> list[Variable]:
         """The variables among the outputs, each once."""
+        return self._among(self.outputs)
+
+    @cached_property
+    def unread(self) -> frozenset[int]:
+        """Positions of inputs that attributes held and no operator reads."""
+        read = {one.name for one in self.results}
+        for block in self.main.blocks:
+            read.update(name for op in block.ops for name in op.input_arg_names)
+        held = enumerate(self.inputs[self.count :], self.count)
+        return frozenset(place for place, one in held if one.name not in read)
+
+    @cached_property
+    def needed(self) -> list[Variable]:
+        """The inputs that are arguments, and those from attributes that are read."""
+        return [one for place, one in enumerate(self.inputs) if place not in self.unread]
+
+    def _among(self, outputs: Any) -> list[Variable]:
         found: dict[str, Variable] = {}
 
         def note(one: Variable) -> Variable:
             found[one.name] = one
             return one
 
-        replaced(self.outputs, lambda one: isinstance(one, Variable), note)
+        replaced(outputs, lambda one: isinstance(one, Variable), note)
         return [*found.values()]
 
 
@@ -60,11 +87,15 @@ def made(
     """
     fed_as = feeds or [f"feed_{number}" for number in range(len(given.tensors))]
     main, startup = Program(), Program()
+    owner = getattr(function, "__self__", None)
+    known = attributes_of(owner) if isinstance(owner, Layer) else None
+    places = [] if known is None or not given.held else known.places
     with program_guard(main, startup), names.guard(), building(ASKED.callee) as backend:
         inputs = [fed(main, *one) for one in zip(fed_as, given.tensors, strict=True)]
         args, kwargs = given.with_tensors(inputs)
         try:
-            outputs = as_program(function)(*args, **kwargs)
+            with watched(owner, places, given.held_with(inputs)) as changes:
+                outputs = as_program(function)(*args, **kwargs)
         except RecursionError:
             raise RecursionError(
                 f"{function.__name__} calls itself with no end while its program is built: a "
@@ -72,7 +103,9 @@ def made(
                 "values. Write it as a loop"
             ) from None
         outputs = replaced(ASKED.result(outputs), _is_result, _result)
-    return TracedFunction(main, startup, inputs, outputs, backend.held)
+        for one in changes:
+            one.value = replaced(one.value, _is_result, _result)
+    return TracedFunction(main, startup, inputs, outputs, backend.held, changes, given.count)
 
 
 def as_program(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from refluid import eager
 from refluid.eager import ParamBase
 from refluid.fluid.dygraph.layers import Layer
 from refluid.fluid.dygraph.translation.arguments import CallArguments, as_tensor, modes
+from refluid.fluid.dygraph.translation.attributes import attributes_of, noted
 from refluid.fluid.dygraph.translation.programs import (
     TracedFunction,
     as_program,
@@ -30,10 +31,17 @@ class FunctionSpec:
 
     def __init__(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> None:
         self._dyfunc, self._args, self._kwargs = func, tuple(args), dict(kwargs or {})
-        self.arguments = CallArguments(self._args, self._kwargs)
         self.owner: Any = getattr(func, "__self__", None)  # what it is a method of
-        owner = self.owner
-        mode = modes(owner) if isinstance(owner, Layer) else None
+        self.look()
+
+    def look(self) -> None:
+        """Sees which attributes matter, and what they hold."""
+        owner, mode, held = self.owner, None, ()
+        if isinstance(owner, Layer):
+            known, mode = attributes_of(owner), modes(owner)
+            held = () if known is None else known.values()
+        self.arguments = CallArguments(self._args, self._kwargs, held)
+        func = self._dyfunc
         self.key = (getattr(func, "__func__", func), id(owner), mode, self.arguments.key)
 
     @property
@@ -122,11 +130,25 @@ class ConcreteProgram:
         ready, program = self.runner, self.made
         assert program is not None
         tensors = [as_tensor(one, ready.device) for one in given.tensors]
+        for place in program.unread:  # no gradients go to what computed what is read no more
+            tensors[place] = tensors[place].detach()
         lods = [getattr(one, "lod", []) for one in given.tensors]
         values = ready.run(tensors, lods)
-        if len(values) == 1 and program.outputs is program.results[0]:
+        if len(values) == 1 and program.outputs is program.results[0] and not program.changes:
             return values[0]
+        for one in program.changes:
+            one.put(filled(one.value, values, program.results))
         return filled(program.outputs, values, program.results)
+
+
+def _with_what_it_changes(spec: FunctionSpec) -> ConcreteProgram:
+    """The program of a function; built anew where it is seen to change what it should be fed."""
+    found = ConcreteProgram.from_func_spec(spec)
+    assert found.made is not None
+    if not found.made.changes or not noted(spec.owner, found.made.changes):
+        return found
+    spec.look()
+    return _with_what_it_changes(spec)
 
 
 class ProgramCache:
@@ -142,7 +164,8 @@ class ProgramCache:
         known = self._known(item.owner)
         found = known.get(item.key)
         if found is None:
-            found = known[item.key] = ConcreteProgram.from_func_spec(item)
+            found = _with_what_it_changes(item)
+            known[item.key] = found
         if not self._latest or self._latest[0][1] is not found:
             self._latest[:] = [(item, found)]
         return found
