@@ -101,6 +101,12 @@ def test_set_gradient_clip_after_minimize_warns(loss: Any) -> None:
     assert any("'minimize' has been called before" in str(one.message) for one in warned)
 
 
+def test_set_gradient_clip_in_dygraph_says_that_it_does_nothing() -> None:
+    with fluid.dygraph.guard(), pytest.warns(UserWarning) as warned:
+        fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0))
+    assert any("in dygraph it has no effect" in str(one.message) for one in warned)
+
+
 def test_a_group_has_one_norm(loss: Any) -> None:
     clips = [fluid.clip.GradientClipByGlobalNorm(norm) for norm in (1.0, 2.0)]
     for clip, name in zip(clips, ("fc_0.w_0", "fc_0.b_0"), strict=True):

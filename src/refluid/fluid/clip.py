@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
+from refluid.build import at_once
 from refluid.core.errors import EnforceNotMet
 from refluid.fluid.clipping.errors import BaseErrorClipAttr, ErrorClipByValue, error_clip_callback
 from refluid.fluid.clipping.gradients import (
@@ -53,7 +54,8 @@ def set_gradient_clip(
     Passing `grad_clip` to the optimizer is the better way; it goes before this one.
 
     clip: how. param_list: parameters or their names, all by default. program: the default
-    main program unless given. Raises TypeError for anything else.
+    main program unless given. Raises TypeError for anything else. In dygraph nothing is clipped by
+    this, as a warning says.
     """
     warnings.warn(
         "set_gradient_clip is not recommended: set grad_clip when the optimizer is made. "
@@ -64,6 +66,11 @@ def set_gradient_clip(
         raise TypeError(
             "'clip' should be an instance of GradientClipBase's derived class, "
             f"not {type(clip).__name__}"
+        )
+    if at_once():
+        warnings.warn(
+            "set_gradient_clip is for programs: in dygraph it has no effect, grad_clip has",
+            stacklevel=2,
         )
     program = default_main_program() if program is None else program
     if any(op.role == OpRole.OPTIMIZE for op in program.global_block().ops):
