@@ -52,10 +52,14 @@ FAULTS_OF_FLUID = {
     "simnet_cnn": "a row of the sparse Adam of `emb`",
     "dcn_sparse": "rows of the sparse Adam of `embedding_6.w_0` and `embedding_18.w_0`",
 }
-# With two threads, which sum in another order, a ReLU flips at step `FLIPS` and moves a velocity by
-# 3%; rounding of refluid's own moves it by as much, but the model has no spreads that say so.
-FLIPS = 4
-BY_ONE_THREAD = {"se_resnet18_vd"}
+# With two threads, which sum in another order and take whichever kernel is faster, ReLUs flip: in
+# `se_resnet18_vd` at step 4, which moves a velocity by 3%, and in `ocr_attention`, whose Adadelta
+# moves a bias by 24% then. Rounding of refluid's own moves these by as much (parameters changed by
+# up to 8 units in the last place move that bias by 1% to 47% in 10 of 16 draws, by one thread), but
+# the models have no spreads that say so.
+BY_ONE_THREAD = {"se_resnet18_vd", "ocr_attention"}
+# Compiled kernels sum in another order with any number of threads: the step at which one flips.
+FLIPS = {"se_resnet18_vd": 4}
 
 
 def quick_ones(paths: Iterable[Path]) -> list[Any]:

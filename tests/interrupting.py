@@ -60,8 +60,8 @@ def _within(frame: FrameType | None, function: str) -> bool:
 class InterruptedAt:
     """Raises KeyboardInterrupt in the main thread's call number `at`, of those in `parts` of paths.
 
-    That is where Python looks for signals: as a function begins, or after one written in C. Where
-    interrupts are put off, after that.
+    That is where Python looks for signals: as a function begins, or after one written in C, such as
+    the making of an object. Where interrupts are put off, after that.
     """
 
     def __init__(self, at: int, parts: Sequence[str] = ("",)) -> None:
@@ -76,7 +76,8 @@ class InterruptedAt:
         sys.setprofile(None)
 
     def _profile(self, frame: FrameType, event: str, _: Any) -> None:
-        if self.arrived or event not in ("call", "c_return"):
+        made = event == "return" and frame.f_code.co_name == "__init__"
+        if self.arrived or not (made or event in ("call", "c_return")):
             return
         name = frame.f_code.co_filename
         if name != __file__ and any(part in name for part in self._parts):

@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
-from refluid.core.whole_threads import JoinedThread, all_ended, begin, ended, submitted
-from tests.interrupting import Lingering, interrupted_in, interruptible
+from refluid.core.whole_threads import JoinedThread, all_done, all_ended, begin, ended, submitted
+from tests.feed.leftovers import until
+from tests.interrupting import (
+    Lingering,
+    interrupted_at_each_call,
+    interrupted_in,
+    interruptible,
+)
 
 
 def test_a_join_after_an_interrupted_one_waits() -> None:
@@ -144,3 +150,35 @@ def test_a_future_that_is_waited_for_is_left_whole(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(threading.Condition, "_acquire_restore", interrupt)
         work.end()
         assert ended(future).result() is None and work.over
+
+
+def test_an_interrupt_ends_what_runs_and_begins_no_more() -> None:
+    works = [Lingering() for _ in range(4)]
+    with interrupted_in("all_done"):
+        all_done(Lingering.__call__, works, 2, lambda: [work.end() for work in works[:2]] and None)
+    assert [work.over for work in works] == [True, True, False, False]
+
+
+def test_works_are_done_whole_after_an_interrupt_at_any_call() -> None:
+    before, tried = threading.active_count(), 0
+    # In `WeakSet`, which forgets threads, Python swallows interrupts.
+    parts = "/concurrent/", "/threading.py", "/core/"
+    for _ in interrupted_at_each_call(lambda: all_done(abs, [-1, -2, -3], 2), 3, parts):
+        until(lambda: threading.active_count() <= before)
+        tried += 1
+    assert tried > 30
+    assert all_done(abs, [-1, -2, -3], 2) == [1, 2, 3]
+
+
+def test_the_first_that_fails_stops_the_others_and_is_raised() -> None:
+    other = Lingering()
+
+    def work(number: int) -> None:
+        if number:
+            raise ValueError("first")
+        other()
+        raise ValueError("its end is what made this one fail")
+
+    with pytest.raises(ValueError, match="first"):
+        all_done(work, [0, 1], 2, other.end)
+    assert other.over

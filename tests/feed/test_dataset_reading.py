@@ -58,6 +58,7 @@ def ids(feed: DatasetFeed) -> list[int]:
     """All ids of a pass, whose words must belong to them."""
     found: list[int] = []
     try:
+        feed.start()
         while True:
             batch = feed.take()
             own, words = batch.tensors
@@ -202,6 +203,7 @@ def test_hashes_are_the_same_in_every_pipe_command(tmp_path: Path) -> None:
     command = "python3 -c 'print(1, 3, 1, abs(hash(\"a\")))'"
     source = RowSource(paths, SLOTS, pipe_command=command)
     feed = feed_from_files(source, Shaped(2, SHAPES), 1, 1)
+    feed.start()
     words = feed.take().tensors[1]
     feed.stop()
     assert words[0] == words[1]
@@ -210,6 +212,7 @@ def test_hashes_are_the_same_in_every_pipe_command(tmp_path: Path) -> None:
 def test_rows_before_a_bad_line_come_first(tmp_path: Path) -> None:
     paths = written(tmp_path, [lines(0, 40) + b"1 7 0\n" + lines(0, 4)])
     feed = feed_from_files(RowSource(paths, SLOTS), Shaped(8, SHAPES), 1, 1)
+    feed.start()
     assert sum(feed.take().rows for _ in range(5)) == 40
     with pytest.raises(BadLine, match=r"part-0, line 41: slot 'words' \(number 2 of 2\)"):
         feed.take()
@@ -230,6 +233,7 @@ def test_a_reader_faster_than_the_consumer_waits(tmp_path: Path) -> None:
             yield one
 
     producers = Producers([make], 3, lambda: None, "bounded")
+    producers.start()
     until(lambda: len(made) == 4)
     time.sleep(0.2)
     assert made == [0, 1, 2, 3]
@@ -240,6 +244,7 @@ def test_stopping_ends_a_command_that_would_run_for_ever(tmp_path: Path) -> None
     paths = written(tmp_path, [lines(0, 10)])
     for command in ("sleep 1000", "cat; sleep 1000", "yes 1 2 1 3"):
         feed = feed_from_files(RowSource(paths, SLOTS, command), Shaped(2, SHAPES), 1, 1)
+        feed.start()
         feed.stop()
         assert_nothing_left()
 
@@ -247,7 +252,8 @@ def test_stopping_ends_a_command_that_would_run_for_ever(tmp_path: Path) -> None
 def test_several_consumers_get_each_batch_once(tmp_path: Path) -> None:
     paths = written(tmp_path, [lines(50 * k, 50) for k in range(6)])
     feed = feed_from_files(RowSource(paths, SLOTS), Shaped(8, SHAPES), 3, 4)
-    found: list[int] = []
+    feed.start()
+    found = list[int]()
 
     def consume(number: int) -> None:
         try:
@@ -273,7 +279,6 @@ def test_memory_keeps_the_order_of_the_files(tmp_path: Path) -> None:
 
 
 def test_shuffles_keep_rows_together_and_repeat(tmp_path: Path) -> None:
-    memory = load(RowSource(written(tmp_path, [lines(0, 100)]), SLOTS), 1)
     orders = []
     for _ in range(2):
         memory = load(RowSource(written(tmp_path, [lines(0, 100)]), SLOTS), 1)

@@ -20,6 +20,7 @@ def test_producers_stopped_again() -> None:
         yield
 
     producers = Producers([make], 1, lambda: None, "test")  # type: ignore[list-item]
+    producers.start()
     with interrupted_in("join"):
         producers.stop()
     work.end()

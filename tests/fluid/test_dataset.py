@@ -76,6 +76,7 @@ def test_one_thread_trains_as_exe_run_does(files: list[str]) -> None:
     dataset = network.dataset("InMemoryDataset", files)
     dataset.load_into_memory()
     feed = dataset.feed(1)
+    feed.start()
     for _ in range(-(-TOTAL // 16)):
         batch = feed.take()
         fed = {

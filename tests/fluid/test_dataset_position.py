@@ -205,6 +205,7 @@ def test_states_of_something_else(files: list[str]) -> None:
     with pytest.raises(ValueError, match="state of a QueueDataset, not of an InMemoryDataset"):
         memory.load_state_dict(queue.state_dict())
     feed = queue.feed(1)
+    feed.start()
     feed.done.add(feed.take().spans)
     feed.stop()
     other = network.dataset("QueueDataset", files[:2])
@@ -213,6 +214,7 @@ def test_states_of_something_else(files: list[str]) -> None:
         other.feed(1)
     memory.load_into_memory()
     feed = memory.feed(1)
+    feed.start()
     feed.done.add(feed.take().spans)
     feed.stop()
     state = memory.state_dict()

@@ -18,7 +18,6 @@ from refluid.verify import replay as replaying
 from refluid.verify.conditioning import Repetitions, Run, RunResults
 from refluid.verify.recordings import Recording, load_recording
 from tests.golden import (
-    BY_ONE_THREAD,
     FAULTS_OF_FLUID,
     FLIPS,
     GOLDEN,
@@ -53,8 +52,7 @@ def test_compiled_recording(model: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(replaying, "Repetitions", repetitions)
     monkeypatch.setattr(Trial, "next", at_once)
     recording = load_recording(GOLDEN / "zoo" / model)
-    if model in BY_ONE_THREAD:  # compiled kernels sum in another order with any number of them
-        recording = replace(recording, steps=recording.steps[:FLIPS])
+    recording = replace(recording, steps=recording.steps[: FLIPS.get(model)])
     with flags.override({"FLAGS_refluid_tier": "compiled"}):
         outcome = replaying.replay(recording, model)
     if model in FAULTS_OF_FLUID:

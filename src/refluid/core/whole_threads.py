@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 T = TypeVar("T")
+G = TypeVar("G")
 P = ParamSpec("P")
 
 
@@ -103,6 +104,57 @@ def all_ended(begin: Callable[[], list[Future[T]]]) -> list[Future[T]]:
             ended(future)
         raise
     return futures
+
+
+def _nothing() -> None:
+    pass
+
+
+def all_done(
+    work: Callable[[G], T],
+    given: Sequence[G],
+    threads: int,
+    stop: Callable[[], None] = _nothing,
+) -> list[T]:
+    """What `work` gives for each of `given`, by so many threads of their own.
+
+    As soon as one fails, or this thread is interrupted, no other begins and `stop` is called, which
+    may end those that run; once all have ended it is raised, the first where several fail. A second
+    interrupt comes at once.
+    """
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    failed: list[BaseException] = []
+
+    def fails(error: BaseException) -> None:
+        failed.append(error)
+        stop()
+
+    def one(item: G) -> T | None:
+        if failed:
+            return None
+        try:
+            return work(item)
+        except BaseException as error:
+            fails(error)
+            return None
+
+    pool, futures = ThreadPoolExecutor(threads), list[Future[T | None]]()
+    try:
+        with interrupts_later():
+            futures += [pool.submit(one, item) for item in given]
+        for future in futures:
+            ended(future)
+    except BaseException as error:
+        fails(error)
+        for future in futures:
+            ended(future)
+    finally:
+        with interrupts_later():
+            pool.shutdown(wait=all(future.done() for future in futures))
+    if failed:
+        raise failed[0]
+    return [cast(T, outcome(future)) for future in futures]
 
 
 class JoinedThread:

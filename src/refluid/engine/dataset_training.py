@@ -50,7 +50,7 @@ class TrainingData(Protocol):
         """How many threads can train on it."""
 
     def feed(self, consumers: int) -> DatasetFeed:
-        """Starts to read."""
+        """What reads, once it is started."""
 
     def finish_pass(self) -> None:
         """All was read."""
@@ -120,6 +120,7 @@ def _run(trainers: list[Trainer], feed: DatasetFeed, handler: Handler | None) ->
     monitor = None
     start = time.perf_counter()
     try:
+        feed.start()
         if handler is not None:
             monitor = Monitor(handler, lambda: _watched(handler, trainers[0]))
             monitor.start()

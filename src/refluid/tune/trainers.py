@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from refluid.collective.launch.cluster import Cluster
 from refluid.collective.launch.servers import ServerJob, addresses_of
 from refluid.core.ports import free_port
+from refluid.core.whole_threads import all_done
 from refluid.engine.choices import NONE, Choices
 from refluid.tune.living import Life
 from refluid.tune.session import Script, Session
@@ -115,15 +115,7 @@ class Trainers:
         return max(lives, key=lambda one: one.period)
 
     def _of_each(self, does: Callable[[Session], T]) -> list[T]:
-        with ThreadPoolExecutor(len(self._sessions)) as pool:
-            began = [pool.submit(does, one) for one in self._sessions]
-            for one in as_completed(began):
-                if one.exception() is not None:
-                    self._end_all()
-        failed = [error for one in began if (error := one.exception()) is not None]
-        if failed:
-            raise failed[0]
-        return [one.result() for one in began]
+        return all_done(does, self._sessions, len(self._sessions), self._end_all)
 
     def _end_all(self) -> None:
         for one in (*self._sessions, *self._servers):

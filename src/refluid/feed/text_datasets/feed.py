@@ -24,7 +24,7 @@ class Shaped:
 
 
 class DatasetFeed:
-    """One pass over a dataset. Every row is in exactly one batch; always `stop`.
+    """One pass over a dataset, from `start` on. Every row is in exactly one batch; always `stop`.
 
     done: where to note the rows of batches that were trained. bytes_read: how far the files were
     read; None for rows in memory, of which `total` is the number.
@@ -55,6 +55,10 @@ class DatasetFeed:
             "dataset",
             consumers,
         )
+
+    def start(self) -> None:
+        """Starts the readers, once."""
+        self._producers.start()
 
     def take(self, consumer: int = 0) -> Batch:
         """The next batch. Raises EOFException after the last one, and what reading raised."""

@@ -18,11 +18,13 @@ _END = object()
 
 
 class Producers:
-    """One thread per generator of `makes`; `take` gives what any of them made.
+    """One thread per generator of `makes`, from `start` on; `take` gives what any of them made.
 
     cancel: wakes generators that wait for something else than the queue. consumers: how many
     threads take; each has its own statistics. Anything that a generator raises ends all of them,
-    and is raised by `take` after what was made before. Always `stop`.
+    and is raised by `take` after what was made before. Always `stop`, also where `start` was
+    interrupted: nothing runs before it, as an interrupt at the end of a constructor loses what was
+    made.
     """
 
     def __init__(
@@ -53,12 +55,11 @@ class Producers:
             for number, make in enumerate(makes)
         ]
         close_at_exit(self)
-        try:
-            for thread in self._threads:
-                thread.start()
-        except BaseException:
-            self.stop()
-            raise
+
+    def start(self) -> None:
+        """Starts all threads, once."""
+        for thread in self._threads:
+            thread.start()
 
     def take(self, consumer: int = 0) -> Any:
         """The next item, waiting for one. Raises EOFException after the last."""
@@ -114,6 +115,7 @@ def gather(makes: Sequence[Make], cancel: Callable[[], None], name: str) -> list
     producers = Producers(makes, 2 * len(makes), cancel, name)
     found: list[Any] = []
     try:
+        producers.start()
         while True:
             found.append(producers.take())
     except EOFException:

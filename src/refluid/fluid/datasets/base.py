@@ -175,7 +175,7 @@ class DatasetBase:
         return max(1, min(threads, len(self.filelist), MOST_THREADS))
 
     def feed(self, consumers: int) -> DatasetFeed:
-        """Starts a pass over all rows for `consumers` threads. Stop what is returned.
+        """A pass over all rows for `consumers` threads. Start what is returned, and stop it.
 
         Raises ValueError where files or variables were not set, UnreadableFile for a missing file.
         """

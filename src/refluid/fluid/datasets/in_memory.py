@@ -49,21 +49,32 @@ class InMemoryDataset(LineSettings):
         self.release_memory()
         source, threads = self._source(), self.usable_threads(thread_num or 0)
         self._preloading = _Preload(source, threads)
+        try:
+            self._preloading.start()
+        except BaseException:
+            self._drop_preloading()
+            raise
 
     def wait_preload_done(self) -> None:
         """Waits for `preload_into_memory`, and raises what went wrong in it."""
+        if self._preloading is None:
+            return
+        try:
+            memory = self._preloading.result()
+            if memory is not None:
+                self._take(memory)
+        finally:
+            self._drop_preloading()
+
+    def _drop_preloading(self) -> None:
+        """Ends it. It is known until it has ended: an interrupt within leaves that to be done."""
         if self._preloading is not None:
-            preloading, self._preloading = self._preloading, None
-            try:
-                self._take(preloading.result())
-            finally:
-                preloading.drop()
+            self._preloading.drop()
+            self._preloading = None
 
     def release_memory(self) -> None:
         """Lets go of all rows."""
-        if self._preloading is not None:
-            preloading, self._preloading = self._preloading, None
-            preloading.drop()
+        self._drop_preloading()
         self._memory = None
         self._shuffled = False
         self._exchanges = []
@@ -161,7 +172,7 @@ class InMemoryDataset(LineSettings):
     # -- for train_from_dataset -----------------------------------------------
 
     def feed(self, consumers: int) -> DatasetFeed:
-        """Starts a pass over the rows in memory. EnforceNotMet where they were not loaded."""
+        """A pass over the rows in memory. EnforceNotMet where they were not loaded."""
         memory = self._loaded("train_from_dataset")
         if self._position.resuming:
             self._restore(complete=True)
@@ -207,7 +218,7 @@ class InMemoryDataset(LineSettings):
 
 
 class _Preload:
-    """Rows being loaded by a thread."""
+    """Rows being loaded by a thread, from `start` on."""
 
     def __init__(self, source: RowSource, threads: int) -> None:
         self._source, self._threads = source, threads
@@ -216,11 +227,10 @@ class _Preload:
         self._found: DatasetMemory | None = None
         self._error: BaseException | None = None
         self._thread = JoinedThread(self._run, name="refluid dataset preload")
-        try:
-            self._thread.start()
-        except BaseException:
-            self.drop()
-            raise
+
+    def start(self) -> None:
+        """Starts the thread, once."""
+        self._thread.start()
 
     def _run(self) -> None:
         try:
@@ -230,12 +240,13 @@ class _Preload:
         except BaseException as error:
             self._error = error
 
-    def result(self) -> DatasetMemory:
-        """Waits for the rows."""
+    def result(self) -> DatasetMemory | None:
+        """Waits for the rows; None where an interrupt had them dropped, or came before `start`."""
         self._thread.join()
+        if self._dropped:
+            return None  # what was read until then isn't all
         if self._error is not None:
             raise self._error
-        assert self._found is not None
         return self._found
 
     def drop(self) -> None:

@@ -59,6 +59,7 @@ class DatasetLoader(DataLoaderBase):
     def _pass_over(self) -> Generator[StepFeeds, None, None]:
         feed, begun = self._dataset.feed(1), steps_together()
         try:
+            feed.start()
             yield from self._steps(feed)
             self._dataset.finish_pass()
             end_of_data(begun)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.whole_threads import all_done
 from refluid.fluid.saving.remote_files import (
     cleared,
     remote_files,
@@ -127,8 +127,7 @@ def multi_download(
     def fetch(pair: tuple[str, str]) -> bool:
         return client.download(pair[0], pair[1])
 
-    with ThreadPoolExecutor(multi_processes) as pool:
-        list(pool.map(fetch, zip(files, targets, strict=True)))
+    all_done(fetch, list(zip(files, targets, strict=True)), multi_processes)
     return targets
 
 
@@ -150,8 +149,7 @@ def multi_upload(
     ]
     for folder in sorted({str(PurePosixPath(path).parent) for path, _ in pairs}):
         client.makedirs(folder)
-    with ThreadPoolExecutor(multi_processes) as pool:
-        list(pool.map(lambda pair: client.upload(pair[0], pair[1], overwrite), pairs))
+    all_done(lambda pair: client.upload(pair[0], pair[1], overwrite), pairs, multi_processes)
 
 
 def getfilelist(path: str) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 from refluid.core.errors import EnforceNotMet
+from refluid.core.whole_threads import all_done
 from refluid.fluid.contrib.utils import hdfs_utils
 from refluid.fluid.saving.remote_files import remote_files, repeated, shared_out
 
@@ -134,8 +134,7 @@ class HDFSClient:
     def _all(
         copy: Callable[[tuple[str, str]], bool], pairs: Sequence[tuple[str, str]], several: int
     ) -> None:
-        with ThreadPoolExecutor(max(1, several)) as pool:
-            done = list(pool.map(copy, pairs))
+        done = all_done(copy, pairs, max(1, several))
         failed = [pair for pair, one in zip(pairs, done, strict=True) if not one]
         if failed:
             raise EnforceNotMet(f"{failed[0][0]} and {failed[0][1]}: couldn't be copied")
