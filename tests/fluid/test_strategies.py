@@ -19,6 +19,7 @@ from refluid.engine.strategy import EXECUTION as EXECUTION_KNOBS
 from refluid.engine.subgraphs import unconnected
 from refluid.ir.attributes import ROLE, OpRole
 from refluid.passes.data_parallel import Parallel, data_parallel
+from refluid.runtime.either_order import EitherOrder
 from refluid.runtime.plan import Plan
 from refluid.runtime.steps import Function
 from refluid.runtime.threaded import Schedule
@@ -84,7 +85,7 @@ def plans(program: fluid.CompiledProgram) -> list[Plan]:
     assert isinstance(found, Replicated)
     *_, last = found.group.cache.values()
     *_, step = last.steps.values()
-    return list(step.plans)
+    return [one.several if isinstance(one, EitherOrder) else one for one in step.plans]
 
 
 @needs_golden

@@ -42,7 +42,7 @@ def _words(text: str) -> list[int]:
 def test_what_is_drawn_is_threefry(place: str, key: str, words: str) -> None:
     low, high = _words(place)
     key0, key1 = map(np.uint32, _words(key))
-    found = drawn.dispatcher(key0, key1, np.uint64(low | high << 32))
+    found = drawn.by_numba(key0, key1, np.uint64(low | high << 32))
     assert [int(one) for one in found] == _words(words)
 
 
@@ -55,7 +55,7 @@ def _expected(count: int, key: int, share: float) -> Any:
         end = min(begin + part, count)
         half = (end - begin + 1) // 2
         for i in range(half):
-            one, other = drawn.dispatcher(key0, key1, np.uint64(begin + i))
+            one, other = drawn.by_numba(key0, key1, np.uint64(begin + i))
             bits[begin + i] = one
             if begin + half + i < end:
                 bits[begin + half + i] = other

@@ -118,7 +118,7 @@ def test_tiles_of_the_other_width(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         for name in names:
             fresh = CompiledLoop(getattr(module, name).function)
-            monkeypatch.setattr(module, name, fresh.dispatcher)
+            monkeypatch.setattr(module, name, fresh._dispatcher())
     for seed in range(100):
         Drawn(seed).judge()
     monkeypatch.setattr(filters, "_AT_ONCE", 7)

@@ -89,7 +89,7 @@ def test_tiles_of_the_other_width(monkeypatch: pytest.MonkeyPatch) -> None:
     # Compiled anew for them, and kept nowhere.
     for name in _LOOPS:
         fresh = CompiledLoop(getattr(loops, name).function)
-        monkeypatch.setattr(loops, name, fresh.dispatcher)
+        monkeypatch.setattr(loops, name, fresh._dispatcher())
     product._low.cache_clear()
     try:
         for seed in range(200):
