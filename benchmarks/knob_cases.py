@@ -32,7 +32,7 @@ PLAIN = Setting()
 @dataclass(frozen=True)
 class Case:
     """One knob. what: `step`, `first step`. tolerance: of the losses; infinite where they differ
-    by intent."""
+    by intent. settles: for so many seconds each side chooses how it runs, before it is timed."""
 
     knob: str
     with_: Setting
@@ -40,6 +40,7 @@ class Case:
     without: Setting = PLAIN
     tolerance: float = 1e-5
     what: str = "step"
+    settles: float = 0.0
 
     @property
     def apart(self) -> bool:
@@ -101,6 +102,7 @@ CASES = (
         Setting(execution={"num_threads": 2}),
         "branches",
         Setting(execution={"num_threads": 1}),
+        settles=2.0,
     ),
     Case(
         "num_iteration_per_drop_scope",

@@ -97,6 +97,8 @@ def measure(case: Case, blocks: int) -> Found:
     }
     feeds = network.feeds()
     agrees = _agree(rivals, feeds, case.tolerance)
+    for step in rivals.values():
+        _settle(step, feeds, case.settles)
     peaks = [peak_bytes(lambda step=step: step(feeds[0])) for step in rivals.values()]
     times_of = _in_turns(rivals, feeds, blocks, network.steps)
     peak = peaks[0] / peaks[1] if all(peaks) else None  # not of operators in threads
@@ -114,6 +116,12 @@ def measure_loop(loop: Loop, blocks: int) -> Found:
 def _agree(rivals: Mapping[str, TrainStep], feeds: list[Feed], tolerance: float) -> bool:
     losses = [first_losses(step, feeds, FIRST) for step in rivals.values()]
     return all(abs(a - b) <= tolerance * abs(b) for a, b in zip(*losses, strict=True))
+
+
+def _settle(step: TrainStep, feeds: list[Feed], seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        step(feeds[0])
 
 
 def _in_turns(

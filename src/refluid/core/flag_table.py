@@ -60,7 +60,7 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_tier", "auto", "how plans run (refluid only), see docs/tiers.md"),
     ("refluid_dynamic_start", True, "scripts of Paddle 2 start as in Paddle 2 (refluid only)"),
     ("refluid_replicas", "auto", "how CPU replicas run (refluid only), see docs/strategies.md"),
-    ("refluid_adaptive_threads", True, "fewer threads where cores are taken (refluid only)"),
+    ("refluid_adaptive_threads", True, "fewer threads where that takes less time (refluid only)"),
     ("refluid_cuda_graphs", True, "recorded steps on a GPU as CUDA graphs (refluid only)"),
     ("refluid_overlap_exchange", True, "processes exchange while they compute (refluid only)"),
     ("refluid_counted_loops", True, "loops that count do so in Python (refluid only)"),

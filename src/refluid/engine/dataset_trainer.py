@@ -17,6 +17,7 @@ from refluid.core.offsets import Levels
 from refluid.core.scope import Scope
 from refluid.core.values import LoDTensor
 from refluid.engine import listening
+from refluid.engine.active_threads import ActiveThreads
 from refluid.engine.attending import together
 from refluid.engine.choices import overlaid
 from refluid.engine.group import Group
@@ -88,10 +89,14 @@ class Trainer:
         self._ahead = lookups_ahead(job.program, frozenset(names)) if ahead else []
         self._sender = Sender(device) if device.type == "cuda" else None
         self.times = OperatorTimes(self.plan) if job.debug else None
+        # Of several threads: which of them take batches.
+        self.active: ActiveThreads | None = None
 
     def run(self, feed: DatasetFeed, stopped: threading.Event) -> None:
         """Trains on batches until there are no more, or `stopped`."""
         while not stopped.is_set():
+            if self.active is not None:
+                self.active.wait(self.number)
             start = time.perf_counter()
             try:
                 batch = feed.take(self.number)
@@ -104,6 +109,8 @@ class Trainer:
                 self._step(batch)
             self.reading += taken - start
             feed.done.add(batch.spans)
+            if self.active is not None:
+                self.active.note()
             self.computing += time.perf_counter() - taken
             self.rows += batch.rows
             self.batches += 1
@@ -163,6 +170,15 @@ class Trainer:
     def exchanges(self) -> bool:
         """Whether its steps exchange something with other trainers."""
         return self._ready.number > 0
+
+    def active_of(self, threads: int) -> ActiveThreads | None:
+        """Which of so many threads take batches, as it was found out so far; None where they might
+        wait for one another within a step.
+        """
+        if self.job.debug or self._ready.acts_outside:
+            return None
+        found: ActiveThreads = self._ready.active.setdefault(threads, ActiveThreads(threads))
+        return found
 
     def _print(self) -> None:
         for name, text in self.job.shown:

@@ -144,6 +144,9 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
     """Runs the trainers at the same time. The first error stops all of them, and is raised."""
     stopped, lock = threading.Event(), threading.Lock()
     errors: list[BaseException] = []
+    active = trainers[0].active_of(len(trainers))
+    for trainer in trainers:
+        trainer.active = active
     share = max(1, torch.get_num_threads() // len(trainers))
 
     def work(trainer: Trainer) -> None:
@@ -156,10 +159,15 @@ def _run_threads(trainers: list[Trainer], feed: DatasetFeed) -> None:
                     errors.append(error)
                     stopped.set()
             feed.interrupt()
+        finally:
+            if active is not None:
+                active.end()
 
     # Not by joining threads: Python 3.11 takes one whose join was interrupted for one that ended.
     with ThreadPoolExecutor(len(trainers), thread_name_prefix="refluid trainer") as threads:
         try:
+            if active is not None:
+                active.begin()
             for one in [submitted(threads, work, trainer) for trainer in trainers]:
                 ended(one)
         except BaseException:

@@ -68,6 +68,7 @@ class Prepared:
         self.conditions, self._seen = now, seen
         self.slots: list[tuple[FeedSlot, ...]] = []
         self.steps: dict[frozenset[str], Any] = {}
+        self.active: dict[int, Any] = {}  # by how many training threads: which of them train
         self._idle: defaultdict[frozenset[str], list[Plan]] = defaultdict(list)
 
     def add_slots(self) -> None:
@@ -135,13 +136,21 @@ class Prepared:
         """By which trainers tell this from other steps; 0 where it exchanges nothing with them."""
         if self.conditions.trainers == 1:
             return 0
-        program = self.rewritten[0].program
-        ops = (op for block in program.blocks for op in block.ops)
-        if not any(Effect.COMM in facts_of(op.type).effects for op in ops):
+        if not self._has(Effect.COMM):
             return 0
         from refluid.engine.agreement import number_of  # most have one trainer
 
         return number_of(self.program, self.feeds)
+
+    @cached_property
+    def acts_outside(self) -> bool:
+        """Whether steps exchange something with others, or call what is the user's."""
+        return self._has(Effect.COMM) or self._has(Effect.HOST)
+
+    def _has(self, effect: Effect) -> bool:
+        program = self.rewritten[0].program
+        ops = (op for block in program.blocks for op in block.ops)
+        return any(effect in facts_of(op.type).effects for op in ops)
 
     # -- steps ----------------------------------------------------------------
 
@@ -190,7 +199,7 @@ class Prepared:
             batched = BatchedReplicas(requests, group.scopes, group.replicas, group.held)
         plans: list[Any] = self.plans(lods)
         if now.threads > 1 and len(plans) == now.trainers == 1 and not now.watched:
-            from refluid.runtime.either_order import EitherOrder  # few ask for several threads
+            from refluid.runtime.either_order import EitherOrder  # few ask for it
 
             plans = [EitherOrder(plans[0], lambda: self._by_one_thread(lods))]
         return ReplicaStep(self.program, plans, batched, group.replicas, group.held)
