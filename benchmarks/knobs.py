@@ -110,6 +110,8 @@ def measure_loop(loop: Loop, blocks: int) -> Found:
     rivals = {"with": loop.make(True), "without": loop.make(False)}
     feeds = NETWORKS["small"].feeds()
     agrees = _agree(rivals, feeds, loop.tolerance)
+    for step in rivals.values():
+        _settle(step, feeds, loop.settles)
     return Found(_effect(loop.title, _in_turns(rivals, feeds, blocks, 100), None), agrees)
 
 
