@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from typing import Any
 
 import pytest
 import torch
@@ -152,6 +153,39 @@ def test_what_is_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not choice.pays_repeated(1, 650, 2600, 35)
     assert not choice.pays_repeated(20, 650, 2600, 5)
     assert not choice.pays_repeated(20, 65, 2000, 35)
+
+
+def test_each_size_is_tried_where_one_product_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By sizes, threads and how the factors lie, once; the faster way is the one that is."""
+    tried: list[tuple[Any, ...]] = []
+
+    def is_faster(_ours: Any, usual: Any, given: Any) -> bool:
+        tried.append((usual, *(part for one in given for part in (one.shape, one.stride()))))
+        return given[1].stride(1) != 1
+
+    monkeypatch.setattr(choice, "is_faster", is_faster)
+    monkeypatch.setattr(choice, "_known", {})
+    for name, taken in ((1.0, False), (1.1, True), (0.9, False), (1.2, True), (0.8, False)):
+        monkeypatch.setattr(choice, "of_one", lambda: name)  # noqa: B023
+        monkeypatch.setattr(choice.of_one, "told", None, raising=False)
+        near = 0.85 <= name < 1.15
+        # Far from equal, or too large to be tried: as the one product was.
+        assert choice.pays(4096, 2048, 1024) is taken
+        for right in (0, 1):
+            for rows in (260, 300, 511):
+                assert choice.pays(rows, 1024, 1030, 0, right) is (bool(right) if near else taken)
+    assert {one[1:] for one in tried} == {
+        ((260, 1024), (1024, 1), (1024, 1030), (1030, 1)),
+        ((260, 1024), (1024, 1), (1024, 1030), (1, 1024)),
+    }
+    assert len(tried) == 2 + int(choice.linear is not None)  # what loses to one isn't tried on
+    monkeypatch.setattr(choice, "_MOST", 2)
+    monkeypatch.setattr(choice, "of_one", lambda: 1.1)
+    monkeypatch.setattr(choice.of_one, "told", None, raising=False)
+    assert choice.pays(600, 1024, 1030)
+    assert len(choice._known) == 2
 
 
 def test_it_is_found_out_by_trying_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,11 +43,15 @@ class FasterWay:
         return self._usual(*given)
 
     def _is_ours(self, given: tuple[Any, ...]) -> bool:
-        """Whether they are faster in most turns; others may have the processor in some."""
-        ratios: list[float] = []
-        while len(ratios) < _TURNS and (len(ratios) < _LEAST or _split(ratios)):
-            ratios.append(_timed(self._usual, given) / _timed(self._ours, given))
-        return statistics.median(ratios) >= GAIN
+        return is_faster(self._ours, self._usual, given)
+
+
+def is_faster(ours: Callable[..., Tensor], usual: Callable[..., Tensor], given: Any) -> bool:
+    """Whether ours is, of these arguments, in most turns: others may have the processor in some."""
+    ratios: list[float] = []
+    while len(ratios) < _TURNS and (len(ratios) < _LEAST or _split(ratios)):
+        ratios.append(_timed(usual, given) / _timed(ours, given))
+    return statistics.median(ratios) >= GAIN
 
 
 def _split(ratios: Sequence[float]) -> bool:

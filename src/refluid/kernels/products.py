@@ -217,7 +217,7 @@ def _panels_pay(a: Tensor, b: Tensor) -> bool:
     if is_watched() or not all(lies_as_factor(*one.shape, *one.stride()) for one in (a, b)):
         return False
     rows, inner = a.shape
-    return pays(rows, inner, b.shape[1])
+    return pays(rows, inner, b.shape[1], int(a.stride(1) != 1), int(b.stride(1) != 1))
 
 
 def _kind(a: Tensor, b: Tensor) -> str:

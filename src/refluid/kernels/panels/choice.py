@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from refluid.kernels.faster import GAIN
+from refluid.kernels.faster import GAIN, is_faster
 from refluid.kernels.onednn import linear
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from refluid.kernels.processor import (
@@ -27,6 +27,9 @@ ROWS, COLUMNS = 64, 512
 # Products of two to so many rows take a right factor that was laid before, where that serves so
 # many of them. Of one row torch's are faster: a tile has four at least.
 FEW_ROWS, USES = 64, 6
+# Where one product takes about as long by both, others needn't: those of so many numbers in all are
+# tried each, for so many sizes.
+_ABOUT, _TRIED, _MOST = (0.85, 1.15), 2**23, 256
 # What is measured, rows, inner size and columns, and how often.
 _ONE, _REPEATED = ((256, 512, 1024), 24), ((24, 512, 1024), 32)
 
@@ -60,11 +63,50 @@ of_one = PanelSpeed(lambda: _speed(*_ONE, _laid_for_one))
 of_repeated = PanelSpeed(lambda: _speed(*_REPEATED, _laid_before))
 
 
-def pays(rows: int, inner: int, columns: int) -> bool:
-    """Whether a product (rows, inner) · (inner, columns) of float32 on the CPU is faster so."""
+# By threads, sizes and how the factors lie: whether such a product is faster so.
+_known: dict[tuple[int, ...], bool] = {}
+
+
+def pays(rows: int, inner: int, columns: int, left: int = 0, right: int = 0) -> bool:
+    """Whether a product (rows, inner) · (inner, columns) of float32 on the CPU is faster so.
+
+    left, right: 1 where the numbers of a factor's columns lie side by side, 0 where those of its
+    rows do.
+    """
     if rows < ROWS or columns < COLUMNS or rows * inner * columns < LARGE_PRODUCT:
         return False
-    return of_one() >= GAIN
+    speed, numbers = of_one(), rows * inner + inner * columns + rows * columns
+    least, most = _ABOUT
+    if of_one.told is not None or not least <= speed < most or numbers > _TRIED:
+        return speed >= GAIN
+    threads = torch.get_num_threads()
+    # Of other numbers of rows, up to twice as many, it is the same.
+    size = threads, rows.bit_length(), inner, columns, left, right
+    if size not in _known:
+        if len(_known) >= _MOST:
+            return speed >= GAIN
+        ways = partial(_is_faster, rows, inner, columns, left, right)
+        _known[size] = bool(apart(ways, threads))
+    return _known[size]
+
+
+def _is_faster(rows: int, inner: int, columns: int, left: int, right: int) -> float:
+    """1 where it is faster than by each of torch's libraries, else 0."""
+    a, b = _lying(rows, inner, left), _lying(inner, columns, right)
+    usual: list[Callable[..., Tensor]] = [torch.mm]
+    if linear is not None:
+        usual.append(_by_onednn)
+    panel_product(a, b)
+    return float(all(is_faster(panel_product, way, (a, b)) for way in usual))
+
+
+def _lying(rows: int, columns: int, turned: int) -> Tensor:
+    return torch.rand(columns, rows).t() if turned else torch.rand(rows, columns)
+
+
+def _by_onednn(a: Tensor, b: Tensor) -> Tensor:
+    assert linear is not None
+    return linear(a, b.t(), None, "none", [], "")
 
 
 def pays_repeated(rows: int, inner: int, columns: int, times: int) -> bool:
@@ -91,7 +133,7 @@ def _speed(
     clock = time.perf_counter if torch.get_num_threads() > 1 else time.thread_time
     ways = [partial(torch.mm, a, b)]
     if linear is not None:
-        ways.append(partial(linear, a, b.t(), None, "none", [], ""))
+        ways.append(partial(_by_onednn, a, b))
     ours, found = lay(a, b), list[float]()
     for way in ways:
         mine, its = shortest(ours, way, clock, times)

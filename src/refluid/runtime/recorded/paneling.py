@@ -43,6 +43,12 @@ class _Product:
         (rows, inner), shape = _layout(self.a).shape, _layout(self.other).shape
         return rows, inner, shape[0 if self.turned else 1]
 
+    @property
+    def lying(self) -> tuple[int, int]:
+        """As `pays` takes it: which factors' columns lie side by side."""
+        left, right = (int(_layout(one).stride[1] != 1) for one in (self.a, self.other))
+        return left, right ^ self.turned
+
     def right(self, number: int) -> tuple[list[Part], Value]:
         """The right factor (inner, columns), and the step that makes it where it is turned."""
         if not self.turned:
@@ -91,7 +97,7 @@ def paneled(steps: Sequence[Part]) -> list[Part]:
             changed |= {place: [found[place].by(right, panels)] for place in places}
             changed[places[0]][:0] = [*before, laying]
     for place, product in found.items():
-        if place not in changed and pays(*product.sizes):
+        if place not in changed and pays(*product.sizes, *product.lying):
             changed[place] = product.alone(place)
     return [one for place, step in enumerate(steps) for one in changed.get(place, (step,))]
 
