@@ -142,7 +142,8 @@ def _in_turns(
 
 
 def _effect(network: str, times: tuple[float, float, float], peak: float | None) -> MeasuredEffect:
-    value, low, high = (round(one, 3) for one in times)
+    # A ratio of medians may lie just beyond those of single rounds.
+    value, low, high = (round(one, 3) for one in (times[0], min(times), max(times)))
     return MeasuredEffect(network, value, low, high, None if peak is None else round(peak, 3))
 
 
