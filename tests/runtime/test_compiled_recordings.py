@@ -10,14 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 from refluid.core import flags
+from refluid.core.threads import use_threads
 from refluid.runtime.code import Code
 from refluid.runtime.recorded.trial import Holder, Trial
 from refluid.verify import replay as replaying
 from refluid.verify.conditioning import Repetitions, Run, RunResults
 from refluid.verify.recordings import Recording, load_recording
 from tests.golden import (
+    BY_ONE_THREAD,
     FAULTS_OF_FLUID,
     FLIPS,
     GOLDEN,
@@ -53,7 +56,8 @@ def test_compiled_recording(model: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Trial, "next", at_once)
     recording = load_recording(GOLDEN / "zoo" / model)
     recording = replace(recording, steps=recording.steps[: FLIPS.get(model)])
-    with flags.override({"FLAGS_refluid_tier": "compiled"}):
+    threads = 1 if model in BY_ONE_THREAD else torch.get_num_threads()
+    with flags.override({"FLAGS_refluid_tier": "compiled"}), use_threads(threads):
         outcome = replaying.replay(recording, model)
     if model in FAULTS_OF_FLUID:
         assert not outcome.passed, f"{model} passes: take it out of FAULTS_OF_FLUID"
