@@ -23,6 +23,7 @@ import torch
 os.environ.setdefault("FLAGS_refluid_adaptive_threads", "0")
 
 import refluid.ops  # noqa: F401
+from refluid.core import flags
 from refluid.core.random import seed_all
 from refluid.ops import registry
 from refluid.runtime.writing import CONTROL, FEEDING
@@ -72,6 +73,13 @@ def _compilers_end() -> Iterator[None]:
     for thread in threading.enumerate():
         if thread.name == "refluid-compile":
             thread.join()
+
+
+@pytest.fixture
+def adaptive_threads() -> Iterator[None]:
+    """For tests of choices between several threads and one, which is off in others."""
+    with flags.override({"FLAGS_refluid_adaptive_threads": True}):
+        yield
 
 
 @pytest.fixture

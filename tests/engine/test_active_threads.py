@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,10 @@ from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.engine import active_threads
 from refluid.engine.active_threads import ActiveThreads
+from tests.adapting import AS_ASKED, Clock
 
+pytestmark = pytest.mark.usefixtures("adaptive_threads")
 layers = fluid.layers
-
-
-@pytest.fixture(autouse=True)
-def adaptive() -> Iterator[None]:
-    with flags.override({"FLAGS_refluid_adaptive_threads": True}):
-        yield
-
-
-class _Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def _goes(threads: ActiveThreads, number: int) -> bool:
@@ -45,7 +34,7 @@ def _goes(threads: ActiveThreads, number: int) -> bool:
 def test_the_faster_way_is_kept(seed: int) -> None:
     random = np.random.default_rng(seed)
     together, alone = (float(10 ** random.uniform(-4, -1)) for _ in range(2))
-    clock = _Clock()
+    clock = Clock()
     threads = ActiveThreads(int(random.integers(2, 5)), clock)
     seen = set()
     while not threads._decided:
@@ -64,11 +53,11 @@ def test_the_faster_way_is_kept(seed: int) -> None:
     assert _goes(threads, 1)
 
 
-@pytest.mark.parametrize("name", ["FLAGS_refluid_adaptive_threads", "FLAGS_cpu_deterministic"])
-def test_flags_let_all_train(name: str) -> None:
-    clock = _Clock()
+@pytest.mark.parametrize("asked", AS_ASKED)
+def test_flags_let_all_train(asked: Mapping[str, bool]) -> None:
+    clock = Clock()
     threads = ActiveThreads(2, clock)
-    with flags.override({name: name == "FLAGS_cpu_deterministic"}):
+    with flags.override(asked):
         threads.begin()
         for _ in range(1000):
             clock.now += 1.0
@@ -80,7 +69,7 @@ def test_flags_let_all_train(name: str) -> None:
 def test_none_waits_once_a_pass_is_over(seed: int) -> None:
     """What ends a pass, and steps that end afterwards, in any order."""
     random = np.random.default_rng(seed)
-    clock = _Clock()
+    clock = Clock()
     threads = ActiveThreads(2, clock)
     for _ in range(200):
         threads.begin()

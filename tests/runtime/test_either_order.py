@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -14,28 +13,18 @@ import pytest
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.runtime.either_order import EitherOrder
+from tests.adapting import AS_ASKED, Clock
 from tests.interrupting import interrupted_at_each_call
 from tests.runtime.test_threaded import Branches
 
-
-@pytest.fixture(autouse=True)
-def adaptive() -> Iterator[None]:
-    with flags.override({"FLAGS_refluid_adaptive_threads": True}):
-        yield
-
-
-class _Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+pytestmark = pytest.mark.usefixtures("adaptive_threads")
 
 
 @dataclass
 class _Plan:
     """A plan whose steps take so long by the clock; fails: at the steps of these numbers."""
 
-    clock: _Clock
+    clock: Clock
     seconds: float
     threads: int
     ran: list[tuple[int, int]]
@@ -59,7 +48,7 @@ class _Plan:
 
 
 def _made(several: float, one: float, *fails: int) -> tuple[Any, list[tuple[int, int]]]:
-    clock, ran = _Clock(), list[tuple[int, int]]()
+    clock, ran = Clock(), list[tuple[int, int]]()
     plans: list[Any] = [
         _Plan(clock, seconds, threads, ran, set(fails))
         for seconds, threads in ((several, 4), (one, 1))
@@ -85,24 +74,17 @@ def test_each_step_runs_once_and_the_faster_way_is_kept(seed: int) -> None:
     assert {threads for _, threads in ran[-20:]} == {4 if several < one else 1}
 
 
-@contextmanager
-def _asked(name: str) -> Iterator[None]:
-    values = {"FLAGS_refluid_adaptive_threads": False, "FLAGS_cpu_deterministic": True}
-    with flags.override({name: values[name]}):
-        yield
-
-
-@pytest.mark.parametrize("name", ["FLAGS_refluid_adaptive_threads", "FLAGS_cpu_deterministic"])
-def test_flags_leave_all_steps_to_several_threads(name: str) -> None:
+@pytest.mark.parametrize("asked", AS_ASKED)
+def test_flags_leave_all_steps_to_several_threads(asked: Mapping[str, bool]) -> None:
     step, ran = _made(1.0, 0.001)
-    with _asked(name):
+    with flags.override(asked):
         for number in range(100):
             step.run(None, number)
     assert {threads for _, threads in ran} == {4}
     for number in range(100):
         step.run(None, number)
     assert ran[-1][1] == 1
-    with _asked(name):
+    with flags.override(asked):
         step.run(None, 0)
     assert ran[-1][1] == 4
 

@@ -37,25 +37,23 @@ def chosen(test: Variable, one: Callable[[], Any], other: Callable[[], Any]) -> 
 
 def any_of(values: Iterable[Any]) -> Any:
     """`any(values)`; nothing is asked for after a value that Python knows to be true."""
-    found: Any = False
-    for one in values:
-        value = scalar(one)
-        if is_tensor(value):
-            found = logical_or(found, value) if is_tensor(found) else value
-        elif value:
-            return logical_or(found, as_bool(True)) if is_tensor(found) else True
-    return found
+    return _decided(values, True, logical_or)
 
 
 def all_of(values: Iterable[Any]) -> Any:
     """`all(values)`; nothing is asked for after a value that Python knows to be false."""
-    found: Any = True
+    return _decided(values, False, logical_and)
+
+
+def _decided(values: Iterable[Any], end: bool, join: Callable[[Any, Any], Any]) -> Any:
+    """What the values give together, where one that is `end` decides for all."""
+    found: Any = not end
     for one in values:
         value = scalar(one)
         if is_tensor(value):
-            found = logical_and(found, value) if is_tensor(found) else value
-        elif not value:
-            return logical_and(found, as_bool(False)) if is_tensor(found) else False
+            found = join(found, value) if is_tensor(found) else value
+        elif bool(value) is end:
+            return join(found, as_bool(end)) if is_tensor(found) else end
     return found
 
 
