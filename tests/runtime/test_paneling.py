@@ -13,6 +13,7 @@ from torch import Tensor
 from refluid import fluid
 from refluid.core import flags
 from refluid.kernels.onednn import linear
+from refluid.runtime.recorded import paneling
 from refluid.runtime.recorded.graph import Kernel, Layout, Line, Part, Value
 from refluid.runtime.recorded.paneling import paneled
 from refluid.runtime.steps import Call
@@ -213,3 +214,26 @@ def test_compiled_networks_train_as_before(name: str, monkeypatch: pytest.Monkey
     for one, other in zip(trained(name, 1, by_panels=True, tier="compiled"), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
     assert entered
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_how_factors_lie_is_said_of_those_that_are_multiplied(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def pays(*given: int) -> bool:
+        asked.append(given)
+        return True
+
+    always_by_panels(monkeypatch)
+    monkeypatch.setattr(paneling, "pays", pays)
+    monkeypatch.setattr(paneling, "pays_repeated", lambda *_: False)
+    found = []
+    for step in paneled(Drawn(seed).steps):
+        if isinstance(step, Kernel) and step.func is torch.ops.refluid.panel_product.default:
+            a, b = (one.layout for one in step.args[:2])
+            lying = (int(one.stride[1] != 1) for one in (a, b))
+            found.append((*a.shape, b.shape[1], *lying))
+    assert found == asked
+    assert found

@@ -46,8 +46,8 @@ class _Product:
     @property
     def lying(self) -> tuple[int, int]:
         """As `pays` takes it: which factors' columns lie side by side."""
-        left, right = (int(_layout(one).stride[1] != 1) for one in (self.a, self.other))
-        return left, right ^ self.turned
+        along = _layout(self.a).stride[1], _layout(self.other).stride[0 if self.turned else 1]
+        return int(along[0] != 1), int(along[1] != 1)
 
     def right(self, number: int) -> tuple[list[Part], Value]:
         """The right factor (inner, columns), and the step that makes it where it is turned."""
