@@ -18,8 +18,8 @@ from refluid.kernels.watching import DispatchMode, name_of
 
 # The ways to compute a product take turns, so often at least and for so many seconds.
 LEAST, SECONDS = 5, 0.4
-# Which arguments are the matrices, and of which product the second one is transposed.
-_TURNED = "mkldnn::_linear_pointwise"
+# Which arguments are the matrices, and of which products the second or the first one is transposed.
+_TURNED, _TURNED_LEFT = "mkldnn::_linear_pointwise", "refluid::mixed_gradient"
 _MATRICES = {
     "mm": (0, 1),
     "addmm": (1, 2),
@@ -28,6 +28,8 @@ _MATRICES = {
     "refluid::laid_product": (0, 1),
     "refluid::few_rows_product": (0, 1),
     "refluid::spanned_product": (0, 1),
+    "refluid::mixed_product": (0, 1),
+    _TURNED_LEFT: (0, 1),
 }
 _FILTERS = "refluid::filter_gradient"
 _OTHERS = frozenset(("bmm", "convolution", "convolution_backward", _FILTERS))
@@ -88,8 +90,9 @@ def alone(products: Mapping[Product, int]) -> float:
 
 def ways(product: Product) -> Iterator[Way]:
     """Ways to compute it: as it is, and of a matrix product those of both libraries, with the
-    second matrix as it lies and transposed beforehand; without a bias, which isn't arithmetic. Of
-    gradients of filters oneDNN's and refluid's own."""
+    second matrix as it lies and transposed beforehand, cast beforehand, too, where it is of another
+    type; without a bias, which isn't arithmetic. Of gradients of filters oneDNN's and refluid's
+    own."""
     given = [_made(one) for one in product.arguments]
     if product.name == _FILTERS:
         yield from (partial(way, *given) for way in (filters.by_torch, filters.by_panels))
@@ -100,6 +103,9 @@ def ways(product: Product) -> Iterator[Way]:
     left, right = (given[place] for place in _MATRICES[product.name])
     if product.name == _TURNED:
         right = right.t()
+    if product.name == _TURNED_LEFT:
+        left = left.t()
+    right = right.to(left.dtype)
     for other in (right, right.contiguous(), right.t().contiguous().t()):
         yield partial(torch.mm, left, other)
     yield partial(torch.mm, right.t(), left.t())

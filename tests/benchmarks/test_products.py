@@ -8,6 +8,7 @@ import torch
 
 from benchmarks.suite.products import Laid, Product, Products, alone, times, ways
 from refluid.kernels import onednn
+from refluid.kernels.mixed_products import mixed_gradient, mixed_product
 from refluid.kernels.panels.filters import filter_gradient
 
 aten = torch.ops.aten
@@ -51,6 +52,19 @@ def test_all_ways_compute_the_same() -> None:
             for one in made[1:]:
                 assert isinstance(one, torch.Tensor) and isinstance(made[0], torch.Tensor)
                 torch.testing.assert_close(one if one.shape == (5, 4) else one.t(), made[0])
+
+
+def test_mixed_products_are_computed_in_one_type_by_others() -> None:
+    a, b, grad = torch.rand(5, 3).bfloat16(), torch.rand(3, 4), torch.rand(5, 4).bfloat16()
+    with Products() as products:
+        mixed_product(a, b)
+        mixed_gradient(a, grad)
+    assert products.found.total() == 2
+    for product, shape in zip(products.found, ((5, 4), (3, 4)), strict=True):
+        made = [way() for way in ways(product)]
+        assert len(made) == 5 + bool(onednn.linear)
+        for one in made:
+            assert isinstance(one, torch.Tensor) and one.shape in (shape, shape[::-1])
 
 
 def test_what_is_given_by_name_is_given_again() -> None:

@@ -29,6 +29,7 @@ _OWN = {
         "fused_bn_add_activation",
         "fused_gemm_epilogue",
         "lookup_rows",
+        "mixed_gemm",
         "momentum_by_tiles",
         "pause",
         "replica_barrier",

@@ -89,6 +89,15 @@ def _option(name: str) -> Callable[[Setting], bool]:
     return attrgetter(f"strategy.{name}")
 
 
+def _is_on_cpu(setting: Setting) -> bool:
+    return setting.device.type == "cpu"
+
+
+def _mixes(setting: Setting) -> bool:
+    """Whether products may be of two types: their gradients take twice the bytes to exchange."""
+    return _always(setting) and _is_on_cpu(setting) and setting.replicas == 1
+
+
 def _is_parallel(setting: Setting) -> bool:
     own_scale = int(setting.strategy.gradient_scale_strategy) == GradientScaleStrategy.Customized
     return not setting.stage and (setting.replicas > 1 or own_scale)
@@ -137,6 +146,7 @@ FUSING: tuple[PipelinePass[Any], ...] = (
     _rules("fuse_softmax_cross_entropy", _option("enable_auto_fusion")),
     _rules("fuse_conv_bias", _always),
     _rules("fuse_gemm_bias", _always, "fuse_gemm_epilogue", "BIAS"),
+    _rules("mix_large_products", _mixes),
     _rules("fuse_squared_norm", _always),
     PipelinePass(
         "update_table_rows",
@@ -177,7 +187,7 @@ PLACING: tuple[PipelinePass[Any], ...] = (
     PipelinePass(
         "half_on_cpu",
         half_on_cpu.half_on_cpu,
-        lambda setting: setting.device.type == "cpu",
+        _is_on_cpu,
         _kept,
         useful=half_on_cpu.is_useful,
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from refluid.kernels.epilogues import deactivate, deactivate_
+from refluid.kernels.epilogues import activate_, deactivate, deactivate_
 from refluid.kernels.products import affine, product, torchs_affine
 from refluid.ops.drafts import of_ranks
 from refluid.ops.registry import gradient, in_place, operator
@@ -118,3 +118,49 @@ def fused_gemm_epilogue_grad_(
     found: tuple[Tensor | None, Tensor | None, Tensor | None]
     found = fused_gemm_epilogue_grad(*others, out, deactivate_(out, d_out, activation), **settings)
     return found
+
+
+@operator(
+    "mixed_gemm",
+    called="matmul",
+    outputs="Out",
+    uses="X Y Bias Out",
+    amp="fast",
+    made_of="mul fc",
+)
+def mixed_gemm(
+    X: Tensor,
+    Y: Tensor,
+    Bias: Tensor | None = None,
+    *,
+    x_num_col_dims: int = 1,
+    activation: str = "",
+) -> Tensor:
+    """`fused_gemm_epilogue` of X and Bias in a half type, which Out has, and Y, a large matrix, in
+    float32: what is the same for the cast Y, but for rounding less."""
+    from refluid.kernels.mixed_products import mixed_product  # few programs have such
+
+    out = activate_(mixed_product(_rows(X, x_num_col_dims), Y, Bias), activation)
+    return out if X.dim() == 2 else out.view(*X.shape[:x_num_col_dims], Y.shape[1])
+
+
+@gradient("mixed_gemm")
+def mixed_gemm_grad(
+    X: Tensor,
+    Y: Tensor,
+    Bias: Tensor | None,
+    Out: Tensor | None,
+    d_Out: Tensor,
+    *,
+    x_num_col_dims: int = 1,
+    activation: str = "",
+    need: Sequence[bool] = (True, True, True),
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of X and Bias in their type, and of Y in float32."""
+    from refluid.kernels.mixed_products import mixed_gradient, mixed_product
+
+    x = _rows(X, x_num_col_dims)
+    grad = deactivate(Out, d_Out, activation).reshape(len(x), -1)
+    d_x = mixed_product(grad, Y.t()).view(X.shape) if need[0] else None
+    d_y = mixed_gradient(x, grad) if need[1] else None
+    return d_x, d_y, grad.sum(0) if need[2] else None
