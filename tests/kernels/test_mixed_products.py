@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from refluid.kernels import mixed_products
-from refluid.kernels.mixed_products import mixed_gradient, mixed_product
+from refluid.kernels.mixed_products import has_infinite, mixed_gradient, mixed_product
 from refluid.kernels.products import limits
 
 # Half the distance of neighbours in bfloat16, relative to them.
@@ -74,10 +74,34 @@ def test_of_any_sizes(few: int, halves: bool, monkeypatch: pytest.MonkeyPatch) -
         drawn.judge(halves and len(drawn.a) > few)
 
 
+@pytest.mark.parametrize("surely", [0.0, 1e38])
+@pytest.mark.parametrize("few", [0, 40])
+def test_what_is_infinite_is_found(
+    few: int, surely: float, halves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of factors, some of which are, or whose products or sums of these are too great."""
+    monkeypatch.setattr(mixed_products, "_FEW", few)
+    monkeypatch.setattr(mixed_products, "_SURELY", surely)
+    draws = random.Random(few)
+    odd = [0.0, 1e19, 2e19, 3e38, float("inf"), float("nan"), -float("inf")]
+    seen = set[bool]()
+    for seed in range(80):
+        monkeypatch.setattr(mixed_products, "_TILE", draws.randint(1, 9000))
+        drawn = Drawn(seed)
+        for one in (drawn.a, drawn.grad):
+            one[draws.randrange(len(one)), draws.randrange(one.shape[1])] = draws.choice(odd)
+        wanted = not bool((drawn.a.double().t() @ drawn.grad.double()).float().isfinite().all())
+        found = has_infinite(drawn.a, drawn.grad)
+        assert (found.dtype, found.shape, found.item()) == (torch.bool, (1,), wanted)
+        seen.add(wanted)
+    assert seen == {True, False}
+
+
 def test_rows_that_are_none(halves: bool) -> None:
     a, b, grad = torch.ones(0, 3).bfloat16(), torch.ones(3, 5), torch.ones(0, 5).bfloat16()
     assert mixed_product(a, b).shape == (0, 5)
     assert torch.equal(mixed_gradient(a, grad), torch.zeros(3, 5))
+    assert not has_infinite(a, grad)
 
 
 def test_a_flag_leaves_them_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,3 +128,4 @@ def test_shapes_elsewhere(device: str) -> None:
     assert (found.shape, found.dtype) == (drawn.grad.shape, torch.bfloat16)
     slopes = mixed_gradient(there(drawn.a), there(drawn.grad))
     assert (slopes.shape, slopes.dtype) == (drawn.b.shape, torch.float32)
+    assert has_infinite(there(drawn.a), there(drawn.grad)).shape == (1,)

@@ -22,6 +22,7 @@ _OWN = {
     for kind in (
         "adam_by_tiles",
         "check_finite_and_unscale",
+        "check_product",
         "chosen_all_reduce",
         "replica_broadcast",
         "fused_all_reduce",

@@ -10,11 +10,13 @@ import pytest
 
 import refluid.ops  # noqa: F401
 from refluid import fluid
+from refluid.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
 from tests.choices import often
 from tests.passes.rewriting import passed
 from tests.passes.texts import after
 
 layers, optimizer = fluid.layers, fluid.optimizer
+_FAST = {"mul"}
 L1, L2 = fluid.regularizer.L1Decay, fluid.regularizer.L2Decay
 MAKERS: dict[str, Any] = {
     "SGD": lambda **given: optimizer.SGD(0.1, **given),
@@ -30,7 +32,7 @@ MAKERS: dict[str, Any] = {
 class Drawn:
     """A network and an optimizer with decays, chosen at random."""
 
-    def __init__(self, name: str, seed: int) -> None:
+    def __init__(self, name: str, seed: int, *, in_branch: bool = False) -> None:
         source = random.Random(f"{name} {seed}")
         self.main, self.startup = fluid.Program(), fluid.Program()
         self.main.random_seed = self.startup.random_seed = 7
@@ -47,6 +49,8 @@ class Drawn:
             clips = [None, fluid.clip.GradientClipByGlobalNorm(0.1)]
             given = {"regularization": source.choice([None, L2(0.1), L1(0.1)])}
             made = MAKERS[name](**given, grad_clip=source.choice(clips))
+            if in_branch:  # what mixed precision puts around updates, with nothing half
+                made = decorate(made, AutoMixedPrecisionLists(custom_black_list=_FAST))
             _, pairs = made.minimize(self.loss)
         self.gradients = [gradient.name for _, gradient in pairs]
         rng = np.random.default_rng(seed)
@@ -73,10 +77,11 @@ class Drawn:
 
 @pytest.mark.parametrize("seed", often(range(3), [0]))
 @pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("in_branch", [False, True], ids=["plain", "in a branch"])
 @pytest.mark.parametrize("name", MAKERS)
-def test_numbers_stay(name: str, replicas: int, seed: int) -> None:
+def test_numbers_stay(name: str, in_branch: bool, replicas: int, seed: int) -> None:
     """Gradients that are fetched have what is added to them, so nothing is folded then."""
-    drawn = Drawn(name, seed)
+    drawn = Drawn(name, seed, in_branch=in_branch)
     folded, written = drawn.trained(), drawn.trained(*drawn.gradients)
     if replicas == 2:
         folded = drawn.trained(replicas=2)
@@ -95,6 +100,36 @@ def test_decays_are_folded(name: str) -> None:
     seen = pairs[0][1].name
     kept = passed(main, "fold_weight_decay", kept=[seen]).program.global_block().ops
     assert [op.type for op in kept].count("sum") == 1
+
+
+def branched(more: str = "") -> Any:
+    """A layer trained in mixed precision with decay. more: a type of operator that reads the sum,
+    in the branch or after it."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        loss = layers.mean(layers.fc(fluid.data("x", [None, 5]), 4))
+        pairs = decorate(optimizer.Momentum(0.1, 0.8, regularization=L2(0.1))).minimize(loss)[1]
+        seen = pairs[0][1].name
+        if more:
+            block = main.block(1) if more == "inside" else main.global_block()
+            made = block.create_var(name="seen", shape=[4], dtype="float32")
+            block.append_op(type="assign", inputs={"X": [seen]}, outputs={"Out": [made]})
+    return main, seen
+
+
+def kinds(main: Any, **given: Any) -> list[str]:
+    program = passed(main, "fold_weight_decay", **given).program
+    return [op.type for block in program.blocks for op in block.ops]
+
+
+def test_decays_before_a_branch_are_folded() -> None:
+    main, seen = branched()
+    found = passed(main, "fold_weight_decay").program
+    assert [op.attrs["l2_decay"] for op in found.block(1).ops] == [np.float32(0.1)] * 2
+    assert not {"sum", "scale"} & {*kinds(main)}
+    assert kinds(main, kept=[seen]).count("sum") == 1
+    for where in ("inside", "after"):
+        assert kinds(branched(where)[0]).count("sum") == 1
 
 
 DECAYED = """var w: float32[4, 4]

@@ -1,4 +1,4 @@
-"""Products by large float32 weights in mixed precision: the numbers of cast weights, at any size."""
+"""Products by large float32 weights in mixed precision: the numbers of cast weights."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from refluid.passes import (
     fold_weight_decay,
     half_on_cpu,
     time_steps,
+    update_mixed_by_tiles,
 )
 from refluid.passes.data_parallel import GradientScaleStrategy, data_parallel
 from refluid.passes.forward_only import forward_only
@@ -184,6 +185,13 @@ PLACING: tuple[PipelinePass[Any], ...] = (
         useful=early_updates.is_useful,
     ),
     _rules("update_by_tiles", attrgetter("updates_by_tiles")),
+    PipelinePass(
+        "update_mixed_by_tiles",
+        update_mixed_by_tiles.update_mixed_by_tiles,
+        attrgetter("updates_by_tiles"),
+        _kept,
+        lambda: update_mixed_by_tiles.STARTS,
+    ),
     PipelinePass(
         "half_on_cpu",
         half_on_cpu.half_on_cpu,

@@ -18,6 +18,8 @@ from refluid.kernels.products import affine, limits, product
 
 # Rows that are few; numbers of a tile that is cast, and of one of a gradient; columns at least.
 _FEW, _TILE, _GRADIENT, _LEAST = 32, 2**20, 2**22, 64
+# Sums below are finite, as they are rounded.
+_SURELY = 1e38
 
 
 def mixed_product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -33,6 +35,14 @@ def mixed_gradient(a: Tensor, grad: Tensor) -> Tensor:
     if not a.is_cpu:
         return torch.mm(a.t(), grad).float()
     found: Tensor = torch.ops.refluid.mixed_gradient(a, grad)
+    return found
+
+
+def has_infinite(a: Tensor, grad: Tensor) -> Tensor:
+    """Whether an element of aᵀ · grad is inf or nan, bool [1]; as for `mixed_gradient`."""
+    if not a.is_cpu:
+        return ~mixed_gradient(a, grad).isfinite().all().view(1)
+    found: Tensor = torch.ops.refluid.has_infinite(a, grad)
     return found
 
 
@@ -75,9 +85,20 @@ def _derive(a: Tensor, grad: Tensor) -> Tensor:
     return out
 
 
+def _has_infinite(a: Tensor, grad: Tensor) -> Tensor:
+    """From the greatest sizes, if they say so: sums of that many products can't be greater."""
+    greatest = [float(one.abs().amax()) if one.numel() else 0.0 for one in (a, grad)]
+    if len(a) * greatest[0] * greatest[1] < _SURELY:
+        return torch.zeros(1, dtype=torch.bool)
+    parts = _parts(a.shape[1], grad.shape[1], _TILE)
+    return torch.tensor([not all(bool(_derive(a[:, one], grad).isfinite().all()) for one in parts)])
+
+
 if not hasattr(torch.ops.refluid, "mixed_product"):  # they are there where this is loaded anew
     _library: Any = torch.library.Library("refluid", "FRAGMENT")  # type: ignore[no-untyped-call]
     _library.define("mixed_product(Tensor a, Tensor b, Tensor? bias) -> Tensor")
     _library.define("mixed_gradient(Tensor a, Tensor grad) -> Tensor")
+    _library.define("has_infinite(Tensor a, Tensor grad) -> Tensor")
+    _library.impl("has_infinite", _has_infinite, "CPU")
     _library.impl("mixed_product", _multiply, "CPU")
     _library.impl("mixed_gradient", _derive, "CPU")

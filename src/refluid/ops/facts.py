@@ -63,6 +63,8 @@ class Facts:
       doesn't say so, the gradients of all parameters.
     - `rows_suffice`: input slot -> output slot that is rows of a table where the former is, or none
       (`""`): of a table's gradient the rows that aren't zero do. Or a function of the operator.
+    - `checks`: output slot that says whether an element of X, which Scale divides in place, is
+      inf or nan. `clears`: it then sets X to zero.
     - `decays`: the attribute, none of Fluid's, of how much of its parameter an update adds to the
       gradient.
 
@@ -125,6 +127,8 @@ class Facts:
     casts: bool = False
     rows_only: bool = False
     gives_rows: bool = False
+    checks: str = ""
+    clears: bool = False
     decays: str = ""
     by_tiles: str = ""
     sparse: Slots = ()

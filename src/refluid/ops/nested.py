@@ -70,6 +70,7 @@ class Nested:
     - `carried`: what the block hands from one round to the next.
     - `stepped`: input slot of variables of which the block sees a time step (axis 0) at once.
     - `stacked`: output slot of values that the block makes a time step of at once.
+    - `branches`: the block runs once or not at all.
     """
 
     record: str = ""
@@ -78,3 +79,4 @@ class Nested:
     carried: Callable[[Operator], Carried] = _nothing
     stepped: str = ""
     stacked: str = ""
+    branches: bool = False

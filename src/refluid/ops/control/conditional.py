@@ -29,8 +29,8 @@ def _gradient(op: Operator, gradients: Gradients) -> BlockGradient:
 
 
 for _type, _nested in (
-    ("conditional_block", Nested(record="Scope", gradient=_gradient)),
-    ("conditional_block_infer", Nested()),
+    ("conditional_block", Nested(record="Scope", gradient=_gradient, branches=True)),
+    ("conditional_block_infer", Nested(branches=True)),
 ):
     inline(_type, "Cond*? Input*?", "Out*? Scope", *(BLOCK, _SCALAR, SKIP), nested=_nested)
 inline(

@@ -15,7 +15,14 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.kernels import fused
 from refluid.kernels.rows.updates import TAKEN, AdamTables, adam_step_rows, takes
 from refluid.ops.drafts import RowsStep, SteadyStep, steady, steady_rows
-from refluid.ops.optimizer.fused import adam_step, groups_by_rate, late_counts, scale_all
+from refluid.ops.optimizer.fused import (
+    adam_step,
+    groups_by_rate,
+    in_order,
+    late_counts,
+    memory_orders,
+    scale_all,
+)
 from refluid.ops.optimizer.steady import Kept, Powers, Slopes, are_alike, are_numbers
 from refluid.ops.registry import many, operator
 from refluid.ops.signature import Long
@@ -234,7 +241,7 @@ def steady_step(
     slopes, first, second = Slopes(params), Powers(numbers[0], beta1), Powers(numbers[1], beta2)
     others = {"weight_decay": l2_decay, "amsgrad": False, "maximize": False}
     move = partial(fused.adam_, beta1=beta1, beta2=beta2, **others)
-    counts = late_counts(params)
+    counts, orders = late_counts(params), memory_orders(params)
 
     def step(grads: Tensors, rate: float) -> None:
         one, two = first.common(), second.common()
@@ -245,7 +252,7 @@ def steady_step(
             multiply(*numbers, (beta1, beta2))
             return
         small = epsilon_of(epsilon, two) if corrects else epsilon
-        lists = params, slopes.laid_out(grads), *moments
+        lists = in_order(orders, params, slopes.laid_out(grads), *moments)
         move(*lists, [], counts, lr=corrected(rate, one, two), eps=small)
         first.multiply(one)
         second.multiply(two)

@@ -34,14 +34,16 @@ def _update(
     states: tuple[Tensor, ...],
     step: TileStep,
     needs_x: bool,
+    inverse: Tensor | None,
 ) -> Tensor | None:
     """Updates the weights of x · weights by the product's gradient; gives that of x.
 
-    x (m, k), weights and states (k, n), grad (m, n).
+    x (m, k), weights and states (k, n), grad (m, n). inverse: how many times that gradient, of a
+    half type's x and grad; then there is none of x.
     """
     if len(x) > _MOST:
         d_x = product(grad, weights.t()) if needs_x else None
-        step(weights, product(x.t(), grad), [*states])
+        step(weights, _slopes(x, grad, inverse), [*states])
         return d_x
     size = max(_LEAST, _TILE // weights.shape[1])
     d_x = torch.empty_like(x) if needs_x else None
@@ -50,8 +52,16 @@ def _update(
         tile = weights[part]
         if d_x is not None:
             d_x[:, part] = product(grad, tile.t())
-        step(tile, product(x[:, part].t(), grad), [one[part] for one in states])
+        step(tile, _slopes(x[:, part], grad, inverse), [one[part] for one in states])
     return d_x
+
+
+def _slopes(x: Tensor, grad: Tensor, inverse: Tensor | None) -> Tensor:
+    if inverse is None:
+        return product(x.t(), grad)
+    from refluid.kernels.mixed_products import mixed_gradient  # few programs have such
+
+    return mixed_gradient(x, grad).mul_(inverse)
 
 
 def _updated(
@@ -64,12 +74,13 @@ def _updated(
     x_num_col_dims: int,
     activation: str,
     needs: Sequence[int],
+    inverse: Tensor | None,
 ) -> InputGradients:
     """Updates the weights of activation(X · weights + bias); gives gradients of X and the bias."""
     x = X if X.dim() == 2 else X.reshape(math.prod(X.shape[:x_num_col_dims]), -1)
     grad = deactivate(Out, d_Out, activation)
     grad = grad if grad.dim() == 2 else grad.reshape(len(x), -1)
-    d_x = _update(x, weights, grad, states, step, bool(needs[0]))
+    d_x = _update(x, weights, grad, states, step, bool(needs[0]), inverse)
     return d_x if d_x is None else d_x.view(X.shape), grad.sum(0) if needs[1] else None
 
 
@@ -86,6 +97,7 @@ def sgd_by_tiles(
     d_Out: Tensor,
     LearningRate: Tensor,
     Out: Tensor | None = None,
+    Inverse: Tensor | None = None,
     *,
     x_num_col_dims: int = 1,
     activation: str = "",
@@ -94,14 +106,15 @@ def sgd_by_tiles(
 ) -> tuple[Tensor | None, Tensor | None, Tensor]:
     """`sgd` of the weights of `fused_gemm_epilogue`, with its gradients of X and Bias.
 
-    needs: which of these two are wanted.
+    needs: which of these two are wanted. Inverse, float32 [1]: of the weights of `mixed_gemm`, by
+    so many times their gradient.
     """
     ((rate, _),) = groups_by_rate([LearningRate])
 
     def step(part: Tensor, slopes: Tensor, _states: list[Tensor]) -> None:
         descend([part], [slopes], [], rate, 0.0, False, l2_decay)
 
-    found = _updated(X, Param, Out, d_Out, (), step, x_num_col_dims, activation, needs)
+    found = _updated(X, Param, Out, d_Out, (), step, x_num_col_dims, activation, needs, Inverse)
     return *found, Param
 
 
@@ -119,6 +132,7 @@ def momentum_by_tiles(
     Velocity: Tensor,
     LearningRate: Tensor,
     Out: Tensor | None = None,
+    Inverse: Tensor | None = None,
     *,
     mu: float,
     x_num_col_dims: int = 1,
@@ -134,7 +148,7 @@ def momentum_by_tiles(
         descend([part], [slopes], velocity, rate, mu, use_nesterov, l2_decay)
 
     states = (Velocity,)
-    found = _updated(X, Param, Out, d_Out, states, step, x_num_col_dims, activation, needs)
+    found = _updated(X, Param, Out, d_Out, states, step, x_num_col_dims, activation, needs, Inverse)
     return *found, Param, Velocity
 
 
@@ -155,6 +169,7 @@ def adam_by_tiles(
     Beta1Pow: Tensor,
     Beta2Pow: Tensor,
     Out: Tensor | None = None,
+    Inverse: Tensor | None = None,
     *,
     x_num_col_dims: int = 1,
     activation: str = "",
@@ -173,6 +188,6 @@ def adam_by_tiles(
         adam_step([part], [slopes], [one], [two], rate, betas, epsilon, l2_decay)
 
     states = Moment1, Moment2
-    found = _updated(X, Param, Out, d_Out, states, step, x_num_col_dims, activation, needs)
+    found = _updated(X, Param, Out, d_Out, states, step, x_num_col_dims, activation, needs, Inverse)
     multiply([Beta1Pow], [Beta2Pow], betas)
     return *found, Param, *states, Beta1Pow, Beta2Pow

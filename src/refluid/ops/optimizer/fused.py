@@ -30,7 +30,7 @@ def _constant(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.full((1,), value, dtype=dtype, device=device)
 
 
-_size, _stride = Tensor.size, Tensor.stride
+_size, _stride, _is_contiguous = Tensor.size, Tensor.stride, Tensor.is_contiguous
 
 
 def _laid_out_as(params: Tensors, *lists: Tensors) -> list[Tensors]:
@@ -57,6 +57,35 @@ def as_laid_out(params: Tensors, values: Tensors) -> Tensors:
         value if laid_out_alike(param, value) else torch.empty_like(param).copy_(value)
         for param, value in zip(params, values, strict=True)
     ]
+
+
+def memory_orders(params: Tensors) -> list[tuple[int, ...] | None] | None:
+    """The dimensions of each in the order in which they lie, None where that is theirs; None where
+    it is of all, or torch takes no notice of it.
+
+    Of tensors that don't lie row by row torch's kernels for the CPU make copies that nobody needs.
+    """
+    if not params or not params[0].is_cpu or all(map(_is_contiguous, params)):
+        return None
+    return [None if _is_contiguous(one) else _order(one) for one in params]
+
+
+def _order(tensor: Tensor) -> tuple[int, ...] | None:
+    dimensions = sorted(range(tensor.dim()), key=lambda one: -tensor.stride(one))
+    return tuple(dimensions) if tensor.permute(dimensions).is_contiguous() else None
+
+
+def in_order(orders: list[tuple[int, ...] | None] | None, *lists: Tensors) -> tuple[Tensors, ...]:
+    """Tensors that lie as their parameters do, with their dimensions in these orders."""
+    if orders is None:
+        return lists
+    return tuple(
+        [
+            one if order is None else one.permute(order)
+            for one, order in zip(values, orders, strict=False)  # there may be no velocities
+        ]
+        for values in lists
+    )
 
 
 def _write_back(originals: Tensors, used: Tensors) -> None:
@@ -108,10 +137,9 @@ def descend(
         if decay:
             lists.add_(used, params, alpha=decay)
         slopes, decay = used, 0.0
+    given = params, slopes, [] if slopes is used else used
     fused.sgd_(
-        params,
-        slopes,
-        [] if slopes is used else used,
+        *in_order(memory_orders(params), *given),
         weight_decay=decay,
         momentum=mu,
         lr=rate,
@@ -141,10 +169,7 @@ def adam_step(
     """Adam with `rate` as it is, without bias correction. decay: as of `descend`."""
     used1, used2, slopes = _laid_out_as(params, moments1, moments2, grads)
     fused.adam_(
-        params,
-        slopes,
-        used1,
-        used2,
+        *in_order(memory_orders(params), params, slopes, used1, used2),
         [],
         late_counts(params),
         lr=rate,
@@ -166,9 +191,7 @@ def adagrad_step(
     used, slopes = _laid_out_as(params, moments, grads)
     first = _constant(1.0, torch.float32, params[0].device)
     fused.adagrad_(
-        params,
-        slopes,
-        used,
+        *in_order(memory_orders(params), params, slopes, used),
         [first] * len(params),
         lr=rate,
         lr_decay=0.0,

@@ -11,7 +11,7 @@ from refluid.core.selected_rows import SelectedRows
 from refluid.kernels import fused
 from refluid.kernels.rows.updates import descend_rows, takes
 from refluid.ops.drafts import SteadyStep, steady
-from refluid.ops.optimizer.fused import descend, groups_by_rate
+from refluid.ops.optimizer.fused import descend, groups_by_rate, in_order, memory_orders
 from refluid.ops.optimizer.steady import Kept, Slopes, are_alike
 from refluid.ops.registry import many, operator
 from refluid.ops.sparse.sparse import dense
@@ -126,12 +126,12 @@ def _descent(
         return None
     if not are_alike(params, *([velocities] if velocities else [])):
         return None
-    slopes = Slopes(params)
+    slopes, orders = Slopes(params), memory_orders(params)
     options: dict[str, Any] = {"maximize": False, "is_first_step": False}
     options |= {"weight_decay": decay, "momentum": mu, "dampening": 0.0, "nesterov": nesterov}
     move = partial(fused.sgd_, **options)
 
     def step(grads: Tensors, rate: float) -> None:
-        move(params, slopes.laid_out(grads), velocities, lr=rate)
+        move(*in_order(orders, params, slopes.laid_out(grads), velocities), lr=rate)
 
     return step
