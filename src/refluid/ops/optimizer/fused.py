@@ -71,7 +71,8 @@ def memory_orders(params: Tensors) -> list[tuple[int, ...] | None] | None:
 
 
 def _order(tensor: Tensor) -> tuple[int, ...] | None:
-    dimensions = sorted(range(tensor.dim()), key=lambda one: -tensor.stride(one))
+    strides = tensor.stride()
+    dimensions = sorted(range(tensor.dim()), key=lambda one: -strides[one])
     return tuple(dimensions) if tensor.permute(dimensions).is_contiguous() else None
 
 
