@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ def test_a_preload_that_is_interrupted_twice_gives_no_part_of_the_rows(dataset: 
     for at in range(30):
         dataset.preload_into_memory()
         preloading = dataset._preloading
+        while at % 2 and preloading._reading is None:  # else mostly before anything reads
+            time.sleep(1e-4)
 
         def interrupted() -> None:
             raise KeyboardInterrupt

@@ -242,9 +242,10 @@ class _Preload:
 
     def result(self) -> DatasetMemory | None:
         """Waits for the rows; None where an interrupt had them dropped, or came before `start`."""
-        self._thread.join()
         if self._dropped:
+            self.drop()  # the interrupt may have come before what reads was told
             return None  # what was read until then isn't all
+        self._thread.join()
         if self._error is not None:
             raise self._error
         return self._found
