@@ -117,6 +117,14 @@ def test_a_flag_leaves_them_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(slopes, torch.mm(drawn.a.t(), drawn.grad).float())
 
 
+def test_where_runs_are_to_be_equal_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixed_products, "bfloat16_multiplies_faster", lambda: 1 / 0)
+    monkeypatch.setattr(limits, "repeatable", True)
+    monkeypatch.setattr(mixed_products, "_FEW", 0)
+    drawn = Drawn(3)
+    drawn.judge(half_weights=True)
+
+
 @pytest.mark.parametrize("device", ["meta"])
 def test_shapes_elsewhere(device: str) -> None:
     def there(one: Tensor) -> Tensor:

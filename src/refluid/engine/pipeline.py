@@ -23,7 +23,6 @@ from refluid.passes import (
     fold_weight_decay,
     half_on_cpu,
     time_steps,
-    update_mixed_by_tiles,
 )
 from refluid.passes.data_parallel import GradientScaleStrategy, data_parallel
 from refluid.passes.forward_only import forward_only
@@ -84,6 +83,12 @@ def _rules(
 
 def _with_fact(name: str) -> Callable[[], frozenset[str]]:
     return lambda: with_fact(name)
+
+
+def _update_mixed_by_tiles(program: Program, options: Options) -> Report:
+    from refluid.passes.update_mixed_by_tiles import update_mixed_by_tiles  # few programs need it
+
+    return update_mixed_by_tiles(program, options)
 
 
 def _option(name: str) -> Callable[[Setting], bool]:
@@ -187,10 +192,10 @@ PLACING: tuple[PipelinePass[Any], ...] = (
     _rules("update_by_tiles", attrgetter("updates_by_tiles")),
     PipelinePass(
         "update_mixed_by_tiles",
-        update_mixed_by_tiles.update_mixed_by_tiles,
+        _update_mixed_by_tiles,
         attrgetter("updates_by_tiles"),
         _kept,
-        lambda: update_mixed_by_tiles.STARTS,
+        _with_fact("clears"),
     ),
     PipelinePass(
         "half_on_cpu",

@@ -53,7 +53,10 @@ def _cast(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
 
 def _in_float32(a: Tensor) -> bool:
     """Whether these rows are few, or this processor has nothing faster for halves."""
-    return len(a) <= _FEW or a.dtype is not torch.bfloat16 or not bfloat16_multiplies_faster()
+    if len(a) <= _FEW or a.dtype is not torch.bfloat16:
+        return True
+    # What is found out by trying may be something else in another run.
+    return not (limits.repeatable or bfloat16_multiplies_faster())
 
 
 def _parts(size: int, other: int, numbers: int) -> Iterator[slice]:

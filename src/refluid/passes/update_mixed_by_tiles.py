@@ -31,7 +31,6 @@ _GEMM = parse_pattern(
 )
 # What an update by tiles is given instead of the gradient.
 (_UPDATE,) = parse_pattern("by_tiles(X=x, Out=out?, Out@GRAD=d_out, Inverse=inverse) -> Out=w")
-STARTS = frozenset({_GEMM[0].types})
 
 
 class _Chain(NamedTuple):
