@@ -97,6 +97,11 @@ def test_what_is_infinite_is_found(
     assert seen == {True, False}
 
 
+def test_sums_of_many_are_too_great(halves: bool) -> None:
+    a, grad = torch.full((40, 3), 1e19).bfloat16(), torch.full((40, 5), 1e18).bfloat16()
+    assert has_infinite(a, grad) and not has_infinite(a[:20], grad[:20])
+
+
 def test_rows_that_are_none(halves: bool) -> None:
     a, b, grad = torch.ones(0, 3).bfloat16(), torch.ones(3, 5), torch.ones(0, 5).bfloat16()
     assert mixed_product(a, b).shape == (0, 5)

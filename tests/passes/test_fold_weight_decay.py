@@ -171,6 +171,52 @@ def test_others_stay(why: str) -> None:
     assert any(line.startswith("scale") for line in found)
 
 
+BRANCHED = """block 0 parent=-1
+var w: float32[4, 4]
+var g: float32[4, 4]
+var t: float32[4, 4]
+var decay: float32[4, 4]
+matmul(X=x, Y=y) -> Out=g
+scale(X=w) -> Out=decay {scale=0.5}
+sum(X=[decay, g]) -> Out=t
+conditional_block(Cond=c, Input=[t, w, rate]) -> Out=w, Scope=s {sub_block=@1}
+block 1 parent=0
+sgd(Param=w, Grad=t, LearningRate=rate) -> ParamOut=w {op_role=2}"""
+IN_BRANCHES = {
+    "the gradient changes in it": ("\nsgd(", "\nincrement(X=g) -> Out=g\nsgd("),
+    "the parameter changes in it": ("\nsgd(", "\nincrement(X=w) -> Out=w\nsgd("),
+    "the sum changes in it": ("\nsgd(", "\nincrement(X=t) -> Out=t\nsgd("),
+    "the sum is read in it": ("\nsgd(", "\nprint(In=t) -> Out=p\nsgd("),
+    "the sum is read after it": ("\nblock 1", "\nprint(In=t) -> Out=p\nblock 1"),
+    "it is a loop": (
+        "conditional_block(Cond=c, Input=[t, w, rate]) -> Out=w, Scope=s",
+        "while(X=[t, w, rate], Condition=c) -> Out=w, StepScopes=s",
+    ),
+    "it runs twice": (
+        "\nblock 1",
+        "\nconditional_block(Cond=c, Input=[t, w, rate]) -> Out=w, Scope=s {sub_block=@1}\nblock 1",
+    ),
+}
+
+
+def test_a_sum_before_a_branch_is_folded() -> None:
+    assert after(BRANCHED, "fold_weight_decay")[0] == [
+        "matmul(X=x, Y=y) -> Out=g",
+        "conditional_block(Cond=c, Input=[w, rate, g]) -> Out=w, Scope=s {sub_block=@1}",
+        "sgd(Param=w, Grad=g, LearningRate=rate) -> ParamOut=w {l2_decay=0.5}",
+    ]
+
+
+@pytest.mark.parametrize("why", IN_BRANCHES)
+def test_others_before_branches_stay(why: str) -> None:
+    old, new = IN_BRANCHES[why]
+    text = BRANCHED.replace(old, new)
+    assert new in text
+    found, done = after(text, "fold_weight_decay")
+    assert not done.reports.get("fold_weight_decay")
+    assert any(line.startswith("scale") for line in found)
+
+
 def test_a_sum_of_another_name_is_folded() -> None:
     text = DECAYED.replace("Out=g\nsgd(Param=w, Grad=g", "Out=t\nsgd(Param=w, Grad=t")
     text = text.replace("\nmatmul", "\nvar t: float32[4, 4]\nmatmul")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from refluid.passes import mix_large_products
 from tests.choices import often
 from tests.kernels.panels import FLAG
 from tests.passes.rewriting import passed
+from tests.passes.texts import after
 
 layers, optimizer = fluid.layers, fluid.optimizer
 PASSES = "fuse_gemm_epilogue", "fuse_gemm_bias", "mix_large_products"
@@ -42,7 +44,7 @@ class Drawn:
             decorate(make(0.01), **scaling).minimize(self.loss)
         rng = np.random.default_rng(seed)
         self.feeds = [{"x": rng.random((n, 3, 5), "float32")} for n in rng.integers(1, 9, 6)]
-        self.fuses = source.random() < 0.5
+        self.fuses, self.whole = source.random() < 0.5, source.random() < 0.5
 
     def layer(self, source: random.Random, x: Any) -> Any:
         given: dict[str, Any] = {"act": source.choice([None, "relu", "tanh", "sigmoid"])}
@@ -57,6 +59,8 @@ class Drawn:
         scope, exe = fluid.Scope(), fluid.Executor(fluid.CPUPlace())
         options = fluid.BuildStrategy()
         options.fuse_gemm_epilogue = self.fuses
+        if self.whole:  # gradients, which else no operator but the updates computes
+            options.memory_optimize = False
         run = fluid.CompiledProgram(self.main, build_strategy=options)
         with fluid.scope_guard(scope):
             exe.run(self.startup)
@@ -114,6 +118,17 @@ def test_where_weights_stay_as_they_are() -> None:
     assert not mixed(simple(twice))
     assert not mixed(simple(), kept=["w.cast_fp16"])
     assert not mixed(simple(weights=fluid.ParamAttr("w", trainable=False)))
+
+
+@pytest.mark.parametrize(("old", "new"), [("w: float32", "w: float64"), ("x: float16", "x: int8")])
+def test_other_types_stay(old: str, new: str) -> None:
+    text = (Path(__file__).parent / "cases/mix_large_products.txt").read_text(encoding="utf-8")
+    before = text.split("\n->\n")[0]
+    assert old in before and after(before, "mix_large_products")[1].reports
+    with flags.override({"FLAGS_refluid_verify_passes": False}):
+        done = after(before.replace(old, new), "mix_large_products")[1]
+    (refusal,) = done.reports["mix_large_products"].refused
+    assert refusal.reason == "w isn't cast from float32 to a half type"
 
 
 def test_replicas_exchange_half_gradients() -> None:
