@@ -132,10 +132,11 @@ _UNMEASURED_FLAGS = {
     "machines. Two threads, in turns: the suite's LSTM language models 0.77 and 0.70, the "
     "MLP 0.74, CTR-DNN 0.82, MobileNet 0.83, the Transformer 0.82, ResNet-50 and BERT 0.88, NCF "
     "0.90 of the time without",
-    "refluid_panel_products": "gains in large layers and recurrent steps where MKL is slow, and in "
-    "convolutions. Two threads of an AMD EPYC with AVX2, in turns: BERT base 0.78, the suite's "
-    "LSTM language models 0.92 and 0.84, seq2seq 0.90, the Transformer 0.90 and 1.02 of the time "
-    "without; one thread of another told to use AVX2, processor time: VGG-16 0.78, ResNet-50 0.95",
+    "refluid_panel_products": "gains in large layers and recurrent steps where MKL is slow, in "
+    "convolutions, and in large layers in mixed precision (mixed_precision.md). Two threads of an "
+    "AMD EPYC with AVX2, in turns: BERT base 0.78, the suite's LSTM language models 0.92 and 0.84, "
+    "seq2seq 0.90, the Transformer 0.90 and 1.02 of the time without; one thread of another told "
+    "to use AVX2, processor time: VGG-16 0.78, ResNet-50 0.95",
     "refluid_packed_weights": "gains in StaticRNN, and in dygraph: see tiers.md",
     "refluid_loop_row_sums": "gains in DynamicRNN: see tiers.md",
     "refluid_flushed_gradients": "gains on Intel's processors where attention saturates: see "

@@ -75,11 +75,11 @@ def _chain(match: Match, kept: frozenset[str]) -> _Chain | str:
     gemm, check, clear, branch = (block.ops[place] for place in places)
     if len(check.input("X")) < 2:
         return f"{name} is all that is checked"
-    (inner,) = branch.sub_blocks()
-    found = [op for op in inner.ops if name in op.arg_names]
-    if len(found) != 1 or not _suits(found[0], match, name):
+    (inner,) = map(uses_in, branch.sub_blocks())
+    updates = [inner.block.ops[place] for place in inner.readers.get(name, ())]
+    if len(updates) != 1 or not _suits(updates[0], match, name):
         return f"{name} isn't read by one update alone, which can be done by tiles"
-    return _obstacle(match, places, uses_in(inner)) or _Chain(gemm, check, clear, branch, found[0])
+    return _obstacle(match, places, inner) or _Chain(gemm, check, clear, branch, updates[0])
 
 
 def _checks(op: Operator) -> bool:
@@ -91,7 +91,8 @@ def _clears(op: Operator) -> bool:
 
 
 def _branches(op: Operator) -> bool:
-    return len([*op.sub_blocks()]) == 1
+    nested = defined(op.type).nested
+    return nested is not None and nested.branches and len([*op.sub_blocks()]) == 1
 
 
 def _suits(update: Operator, match: Match, name: str) -> bool:
