@@ -102,6 +102,17 @@ def test_sums_of_many_are_too_great(halves: bool) -> None:
     assert has_infinite(a, grad) and not has_infinite(a[:20], grad[:20])
 
 
+@pytest.mark.parametrize("panels", [True, False])
+def test_float16_overflows_where_it_is_multiplied(
+    panels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "panels", panels)
+    a, grad = torch.full((2, 3), 200.0).half(), torch.full((2, 5), 200.0).half()
+    slopes = mixed_gradient(a, grad)
+    assert bool(slopes.isfinite().all()) is panels
+    assert has_infinite(a, grad).item() is not panels
+
+
 def test_rows_that_are_none(halves: bool) -> None:
     a, b, grad = torch.ones(0, 3).bfloat16(), torch.ones(3, 5), torch.ones(0, 5).bfloat16()
     assert mixed_product(a, b).shape == (0, 5)

@@ -91,7 +91,8 @@ def _derive(a: Tensor, grad: Tensor) -> Tensor:
 def _has_infinite(a: Tensor, grad: Tensor) -> Tensor:
     """From the greatest sizes, if they say so: sums of that many products can't be greater."""
     greatest = [float(one.abs().amax()) if one.numel() else 0.0 for one in (a, grad)]
-    if len(a) * greatest[0] * greatest[1] < _SURELY:
+    surely = _SURELY if limits.panels else min(_SURELY, torch.finfo(a.dtype).max / 4)
+    if len(a) * greatest[0] * greatest[1] < surely:
         return torch.zeros(1, dtype=torch.bool)
     parts = _parts(a.shape[1], grad.shape[1], _TILE)
     return torch.tensor([not all(bool(_derive(a[:, one], grad).isfinite().all()) for one in parts)])
