@@ -62,7 +62,7 @@ def test_mixed_products_are_computed_in_one_type_by_others() -> None:
     assert products.found.total() == 2
     for product, shape in zip(products.found, ((5, 4), (3, 4)), strict=True):
         made = [way() for way in ways(product)]
-        assert len(made) == 5 + bool(onednn.linear)
+        assert len(made) == 5 + bool(onednn.linear and onednn.has_bfloat16())
         for one in made:
             assert isinstance(one, torch.Tensor) and one.shape in (shape, shape[::-1])
 
