@@ -6,36 +6,24 @@ and the activation where one operator adds them already.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from refluid.core.dtypes import VarType
 from refluid.passes.mixed_precision import HALVES
 from refluid.passes.pattern import Match
 from refluid.passes.rewrite import ANOTHER, Rule
+from refluid.passes.update_by_tiles import gemm_settings, no_large_matrix
 
 # Numbers of weights from which it is worth it.
 _LARGE = 2**22
-
-
-def _attributes(match: Match) -> dict[str, Any]:
-    gemm = match.op("gemm")
-    columns = gemm.attrs.get("x_num_col_dims", 1)
-    return {"x_num_col_dims": columns, "activation": gemm.attrs.get("activation", "")}
 
 
 def _objection(match: Match, activated: bool) -> str | None:
     weights, gemm = match.var("w"), match.op("gemm")
     if bool(gemm.attrs.get("activation")) is not activated:
         return ANOTHER
-    is_matrix = len(weights.shape) == 2 and min(weights.shape) > 0
-    if not is_matrix or math.prod(weights.shape) < _LARGE:
-        return f"{weights.name} {list(weights.shape)} is no large matrix"
-    if gemm.attrs.get("trans_y") or gemm.attrs.get("y_num_col_dims", 1) != 1:
-        return f"{weights.name} is transposed"
-    if weights.dtype != VarType.FP32 or match.var("x").dtype not in HALVES:
+    found = no_large_matrix(match, _LARGE)
+    if found is None and (weights.dtype != VarType.FP32 or match.var("x").dtype not in HALVES):
         return f"{weights.name} isn't cast from float32 to a half type"
-    return None
+    return found
 
 
 def _rule(gemm: str, bias: str, d_bias: str, out: str) -> Rule:
@@ -48,7 +36,7 @@ def _rule(gemm: str, bias: str, d_bias: str, out: str) -> Rule:
         f"-> X@GRAD=d_x?, Y@GRAD=d_half{d_bias and d_bias + '?'}\n"
         "cast_grad: cast(X=d_half) -> Out=d_w",
         f"mixed_gemm_grad(X=x, Y=w{bias}, {given}) -> X@GRAD=d_x, Y@GRAD=d_w{d_bias}",
-        _attributes,
+        lambda match: gemm_settings(match.op("gemm")),
         lambda match: _objection(match, bool(out)),
         early_backward=True,
     )

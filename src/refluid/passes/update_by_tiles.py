@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from refluid.core.dtypes import VarType
+from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, defined, with_fact
 from refluid.passes.pattern import Match
 from refluid.passes.rewrite import Rule
@@ -24,27 +25,41 @@ _GEMMS = (
 _GIVEN, _FOUND = "X=x, Out=out, Out@GRAD=d_out", "DX=d_x, DBias=d_bias"
 
 
+def gemm_settings(gemm: Operator) -> dict[str, Any]:
+    """How the first factor of a product is seen as a matrix, and its activation."""
+    columns = gemm.attrs.get("x_num_col_dims", 1)
+    return {"x_num_col_dims": columns, "activation": gemm.attrs.get("activation", "")}
+
+
+def no_large_matrix(match: Match, least: int) -> str | None:
+    """Why the weights `w` of `gemm` are no matrix of so many numbers, multiplied by as it is."""
+    weights, gemm = match.var("w"), match.op("gemm")
+    is_matrix = len(weights.shape) == 2 and min(weights.shape) > 0
+    if not is_matrix or math.prod(weights.shape) < least:
+        return f"{weights.name} {list(weights.shape)} is no large matrix"
+    if gemm.attrs.get("trans_y") or gemm.attrs.get("y_num_col_dims", 1) != 1:
+        return f"{weights.name} is transposed"
+    return None
+
+
 def _attributes(match: Match) -> dict[str, Any]:
-    gemm, update = match.op("gemm"), match.op("update")
+    update = match.op("update")
     taken = defined(defined(update.type).by_tiles).attributes
     return {
-        "x_num_col_dims": gemm.attrs.get("x_num_col_dims", 1),
-        "activation": gemm.attrs.get("activation", ""),
+        **gemm_settings(match.op("gemm")),
         "needs": [int(match.name(symbol) is not None) for symbol in ("d_x", "d_bias")],
         **{name: value for name, value in update.attrs.items() if name in taken},
     }
 
 
 def _is_worth_it(match: Match) -> str | None:
-    weights, gemm = match.var("w"), match.op("gemm")
-    is_matrix = len(weights.shape) == 2 and min(weights.shape) > 0
-    if not is_matrix or math.prod(weights.shape) < _LARGE:
-        return f"{weights.name} {list(weights.shape)} is no large matrix"
-    if gemm.attrs.get("trans_y") or gemm.attrs.get("y_num_col_dims", 1) != 1:
-        return f"{weights.name} is transposed"
-    if not weights.dtype == match.var("x").dtype == match.var("d_out").dtype == VarType.FP32:
+    weights = match.var("w")
+    found = no_large_matrix(match, _LARGE)
+    if found is None and not (
+        weights.dtype == match.var("x").dtype == match.var("d_out").dtype == VarType.FP32
+    ):
         return f"{weights.name} is multiplied in another type than float32"
-    return None
+    return found
 
 
 def _rules(update: OperatorDef) -> list[Rule]:

@@ -20,6 +20,7 @@ from refluid.ir.program import Program
 from refluid.ops.registry import defined, facts_of
 from refluid.passes.pattern import Match, SlotPattern, find_matches, parse_pattern
 from refluid.passes.protocol import Options, Refusal, Report
+from refluid.passes.update_by_tiles import gemm_settings
 
 _GEMM = parse_pattern(
     "gemm: mixed_gemm_grad(X=x, Y=w, Bias=bias?, Out=out?, Out@GRAD=d_out) "
@@ -126,7 +127,7 @@ def _rewrite(match: Match, chain: _Chain) -> str:
     (told,), (scale,) = check.output(facts_of(check.type).checks), check.input("Scale")
     own = {symbol: match.name(symbol) for symbol in ("x", "out", "d_out")}
     symbols = {**own, "found": told, "scale": scale, "inverse": inverse}
-    settings = {one: gemm.attr(one) for one in ("x_num_col_dims", "activation")}
+    settings = gemm_settings(gemm)
     tested = block.make_op(
         _CHECK.types,
         _named(_CHECK.inputs, symbols),

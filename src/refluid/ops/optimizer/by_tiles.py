@@ -64,6 +64,15 @@ def _slopes(x: Tensor, grad: Tensor, inverse: Tensor | None) -> Tensor:
     return mixed_gradient(x, grad).mul_(inverse)
 
 
+def _factors(
+    X: Tensor, Out: Tensor | None, d_Out: Tensor, x_num_col_dims: int, activation: str
+) -> tuple[Tensor, Tensor]:
+    """The matrices x and grad of which xᵀ · grad is the gradient of the weights."""
+    x = X if X.dim() == 2 else X.reshape(math.prod(X.shape[:x_num_col_dims]), -1)
+    grad = deactivate(Out, d_Out, activation)
+    return x, grad if grad.dim() == 2 else grad.reshape(len(x), -1)
+
+
 def _updated(
     X: Tensor,
     weights: Tensor,
@@ -77,11 +86,34 @@ def _updated(
     inverse: Tensor | None,
 ) -> InputGradients:
     """Updates the weights of activation(X · weights + bias); gives gradients of X and the bias."""
-    x = X if X.dim() == 2 else X.reshape(math.prod(X.shape[:x_num_col_dims]), -1)
-    grad = deactivate(Out, d_Out, activation)
-    grad = grad if grad.dim() == 2 else grad.reshape(len(x), -1)
+    x, grad = _factors(X, Out, d_Out, x_num_col_dims, activation)
     d_x = _update(x, weights, grad, states, step, bool(needs[0]), inverse)
     return d_x if d_x is None else d_x.view(X.shape), grad.sum(0) if needs[1] else None
+
+
+@operator(
+    "check_product",
+    outputs="FoundInfiniteOut Inverse",
+    uses=None,
+    lod="",
+    mutates={"FoundInfiniteOut": "FoundInfinite"},
+)
+def check_product(
+    X: Tensor,
+    d_Out: Tensor,
+    FoundInfinite: Tensor,
+    Scale: Tensor,
+    Out: Tensor | None = None,
+    *,
+    x_num_col_dims: int = 1,
+    activation: str = "",
+) -> tuple[Tensor, Tensor]:
+    """Whether the gradient of the weights of `mixed_gemm` has an inf or nan, added to
+    FoundInfinite, bool [1], in place; and 1 / Scale."""
+    from refluid.kernels.mixed_products import has_infinite  # few programs have such
+
+    factors = _factors(X, Out, d_Out, x_num_col_dims, activation)
+    return FoundInfinite.logical_or_(has_infinite(*factors)), Scale.reciprocal()
 
 
 @operator(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 
 import torch
@@ -12,7 +11,6 @@ from refluid.core.dtypes import VarType
 from refluid.core.selected_rows import SelectedRows
 from refluid.ir.operator import Operator
 from refluid.kernels import fused, lists
-from refluid.kernels.epilogues import deactivate
 from refluid.ops.infer import infer_like
 from refluid.ops.registry import OperatorDef, operator
 
@@ -50,32 +48,6 @@ def check_finite_and_unscale(
     for values in groups.values():
         fused.unscale_(values, found, inverse)
     return X, found != 0
-
-
-@operator(
-    "check_product",
-    outputs="FoundInfiniteOut Inverse",
-    uses=None,
-    lod="",
-    mutates={"FoundInfiniteOut": "FoundInfinite"},
-)
-def check_product(
-    X: Tensor,
-    d_Out: Tensor,
-    FoundInfinite: Tensor,
-    Scale: Tensor,
-    Out: Tensor | None = None,
-    *,
-    x_num_col_dims: int = 1,
-    activation: str = "",
-) -> tuple[Tensor, Tensor]:
-    """Whether the gradient of the weights of `mixed_gemm` has an inf or nan, added to
-    FoundInfinite, bool [1], in place; and 1 / Scale."""
-    from refluid.kernels.mixed_products import has_infinite  # few programs have such
-
-    x = X if X.dim() == 2 else X.reshape(math.prod(X.shape[:x_num_col_dims]), -1)
-    grad = deactivate(Out, d_Out, activation).reshape(len(x), -1)
-    return FoundInfinite.logical_or_(has_infinite(x, grad)), Scale.reciprocal()
 
 
 def _infer_update(definition: OperatorDef, op: Operator) -> None:
