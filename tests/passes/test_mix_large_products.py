@@ -19,6 +19,7 @@ from refluid.kernels import mixed_products
 from refluid.passes import mix_large_products
 from tests.choices import often
 from tests.kernels.panels import FLAG
+from tests.passes.layered import Layered
 from tests.passes.rewriting import passed
 from tests.passes.texts import after
 
@@ -27,7 +28,7 @@ PASSES = "fuse_gemm_epilogue", "fuse_gemm_bias", "mix_large_products"
 NEVER = 2**62
 
 
-class Drawn:
+class Drawn(Layered):
     """A network of fully connected layers in mixed precision, chosen at random."""
 
     def __init__(self, seed: int) -> None:
@@ -43,31 +44,9 @@ class Drawn:
             scaling = {"init_loss_scaling": 8.0, "use_dynamic_loss_scaling": source.random() < 0.5}
             decorate(make(0.01), **scaling).minimize(self.loss)
         rng = np.random.default_rng(seed)
-        self.feeds = [{"x": rng.random((n, 3, 5), "float32")} for n in rng.integers(1, 9, 6)]
+        self.feeds = [rng.random((n, 3, 5), "float32") for n in rng.integers(1, 9, 6)]
+        # Else no operator but the updates computes the gradients.
         self.fuses, self.whole = source.random() < 0.5, source.random() < 0.5
-
-    def layer(self, source: random.Random, x: Any) -> Any:
-        given: dict[str, Any] = {"act": source.choice([None, "relu", "tanh", "sigmoid"])}
-        if source.random() < 0.3:
-            given["bias_attr"] = False
-        if len(x.shape) == 3 and source.random() < 0.5:
-            given["num_flatten_dims"] = 2
-        return layers.fc(x, source.randint(1, 40), **given)
-
-    def trained(self) -> dict[str, Any]:
-        """All parameters and states after the steps, and the losses."""
-        scope, exe = fluid.Scope(), fluid.Executor(fluid.CPUPlace())
-        options = fluid.BuildStrategy()
-        options.fuse_gemm_epilogue = self.fuses
-        if self.whole:  # gradients, which else no operator but the updates computes
-            options.memory_optimize = False
-        run = fluid.CompiledProgram(self.main, build_strategy=options)
-        with fluid.scope_guard(scope):
-            exe.run(self.startup)
-            losses = [exe.run(run, feed=one, fetch_list=[self.loss])[0] for one in self.feeds]
-            kept = [one.name for one in self.main.list_vars() if one.persistable]
-            found = {name: np.array(scope.find_var(name).get_tensor()) for name in kept}
-        return found | {"loss": np.array(losses)}
 
 
 def mixed(program: Any, **given: Any) -> int:
@@ -80,14 +59,14 @@ def test_numbers_stay(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By torch's kernels to the bit; by others but for rounding."""
     drawn = Drawn(seed)
     monkeypatch.setattr(mix_large_products, "_LARGE", NEVER)
-    cast = drawn.trained()
+    cast = drawn.trained(whole=drawn.whole)
     monkeypatch.setattr(mix_large_products, "_LARGE", 1)
     with flags.override({FLAG: False}):
-        for name, value in drawn.trained().items():
+        for name, value in drawn.trained(whole=drawn.whole).items():
             np.testing.assert_array_equal(value, cast[name], err_msg=name)
     for few in (0, 4, 100):
         monkeypatch.setattr(mixed_products, "_FEW", few)
-        found = drawn.trained()["loss"]
+        found = drawn.trained(whole=drawn.whole)["loss"]
         np.testing.assert_allclose(found, cast["loss"], rtol=0.05, atol=1e-4)
 
 

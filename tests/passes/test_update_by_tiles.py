@@ -13,6 +13,7 @@ from refluid import fluid
 from refluid.ops.optimizer import by_tiles
 from refluid.passes import update_by_tiles
 from tests.choices import often
+from tests.passes.layered import Layered
 from tests.passes.rewriting import passed
 
 layers, optimizer = fluid.layers, fluid.optimizer
@@ -28,7 +29,7 @@ MAKERS: dict[str, Any] = {
 TILED = {"sgd_by_tiles", "momentum_by_tiles", "adam_by_tiles"}
 
 
-class Drawn:
+class Drawn(Layered):
     """A network of fully connected layers and an optimizer, chosen at random."""
 
     def __init__(self, name: str, seed: int) -> None:
@@ -45,7 +46,7 @@ class Drawn:
             given = {"grad_clip": source.choice(clips), "regularization": source.choice(decays)}
             self.pairs = MAKERS[name](**given).minimize(self.loss)[1]
         rng = np.random.default_rng(seed)
-        self.feeds = [{"x": rng.random((n, 3, 5), "float32")} for n in rng.integers(1, 9, 6)]
+        self.feeds = [rng.random((n, 3, 5), "float32") for n in rng.integers(1, 9, 6)]
 
     def layer(self, source: random.Random, x: Any) -> Any:
         given: dict[str, Any] = {"act": source.choice([None, "relu", "tanh", "sigmoid"])}
@@ -59,20 +60,6 @@ class Drawn:
         width = 4 if "param_attr" in given else source.randint(1, 40)
         found = layers.fc(x, width, **given)
         return layers.dropout(found, 0.0) if source.random() < 0.2 else found
-
-    def trained(self, *seen: str, whole: bool = False) -> dict[str, Any]:
-        """All parameters and states after the steps."""
-        scope, exe = fluid.Scope(), fluid.Executor(fluid.CPUPlace())
-        options = fluid.BuildStrategy()
-        if whole:
-            options.memory_optimize = False
-        run = fluid.CompiledProgram(self.main, build_strategy=options)
-        with fluid.scope_guard(scope):
-            exe.run(self.startup)
-            for feed in self.feeds:
-                exe.run(run, feed=feed, fetch_list=[self.loss, *seen])
-            kept = [one.name for one in self.main.list_vars() if one.persistable]
-            return {name: np.array(scope.find_var(name).get_tensor()) for name in kept}
 
 
 def tiled(program: Any, **given: Any) -> list[str]:
