@@ -101,9 +101,9 @@ class Serving:
         if not restored and others is not None and not server.joins:
             changing.adopt(others)
         service = Service(server, address, keys=keys)
-        service.start()
         try:
-            with _terminable(self.ended) as signals:
+            with _terminable(self.ended) as signals:  # before the first trainer is answered
+                service.start()
                 _find_others(server, address, deciding, goes_on=goes_on)
                 if joins is not None and folder is not None:
                     note_address(folder, number, address)
