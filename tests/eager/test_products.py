@@ -55,7 +55,7 @@ def test_both_ways_give_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     monkeypatch.setattr(products, "_ENOUGH", 2**12)
     monkeypatch.setattr(products, "_LARGE", 2**14)
     speed = 2.0 if torch.backends.mkldnn.is_available() else 0.0
-    monkeypatch.setattr(processor, "_speeds", (speed, speed))
+    monkeypatch.setattr(processor, "_speeds", {False: speed, True: speed})
     monkeypatch.setattr(products, "onednn_speed", lambda *_: speed)
     for one, other in zip(computed(seed), wanted, strict=True):
         assert (one is None) == (other is None)

@@ -14,7 +14,7 @@ import torch
 from refluid import fluid
 from refluid.comm.servers import drop_link, put_link
 from refluid.core import flags
-from refluid.core.collecting import without_collections
+from refluid.kernels.collecting import without_collections
 from refluid.kernels.settings import under
 from refluid.kernels.watching import is_watched
 from refluid.runtime import kernels

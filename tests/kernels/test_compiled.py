@@ -7,7 +7,6 @@ import importlib
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +45,6 @@ def weigh(table, index, both, count, scale, wide, flag):
 KINDS = (np.float32, np.float64)
 
 pytestmark = pytest.mark.skipif(not machine_code.linker(), reason="no linker, or not Linux")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(machine_code, "_folders", lambda *_, **__: iter([tmp_path]))
-    yield tmp_path
 
 
 def loop_of(factor: int = 3) -> CompiledLoop:

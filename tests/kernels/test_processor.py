@@ -59,17 +59,24 @@ class _Seen(TorchDispatchMode):
 
 
 def test_it_is_measured_once_and_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "_speeds", None)
-    measured: list[int] = []
+    monkeypatch.setattr(processor, "_speeds", {})
+    measured: list[tuple[bool, int]] = []
     whole, threads = processor._measured, torch.get_num_threads()
-    monkeypatch.setattr(processor, "_measured", lambda by: measured.append(by) or whole(by))
-    with _Seen() as seen:
-        first = [processor.onednn_speed(rows) for rows in (20, 2000)]
-        assert [processor.onednn_speed(rows) for rows in (32, 33)] == first
-    assert processor.onednn_speed() == first[1]
-    assert seen.calls == 0
+
+    def noted(many: bool, by: int) -> float:
+        measured.append((many, by))
+        return whole(many, by)
+
+    monkeypatch.setattr(processor, "_measured", noted)
     there = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
-    assert measured == [threads] * there
+    with _Seen() as seen:
+        many = processor.onednn_speed(2000)
+        assert measured == [(True, threads)] * there  # what isn't asked for isn't measured
+        few = processor.onednn_speed(20)
+        assert [processor.onednn_speed(rows) for rows in (32, 33)] == [few, many]
+    assert processor.onednn_speed() == many
+    assert seen.calls == 0
+    assert measured == [(True, threads), (False, threads)] * there
     assert torch.get_num_threads() == threads
 
 
@@ -81,11 +88,11 @@ def test_products_are_measured_by_as_many_threads_as_will_compute_them(
 
     def other_times(*given: object) -> tuple[float, float]:
         seen.append((torch.get_num_threads(), given[2]))
-        return 1.0, float(len(seen))
+        return 1.0, 1.0 + len(seen)
 
     monkeypatch.setattr(processor, "shortest", other_times)
     clock = time.perf_counter if threads > 1 else time.thread_time
-    assert processor._measured(threads) == (1.0, 2.0)
+    assert [processor._measured(many, threads) for many in (False, True)] == [2.0, 3.0]
     assert seen == [(threads, clock)] * 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from refluid.core.collecting import without_collections
+from refluid.kernels.collecting import without_collections
 
 
 def import_many(name: str) -> ModuleType:

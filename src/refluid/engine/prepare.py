@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from refluid.comm.world import all_have_data
-from refluid.core.collecting import without_collections
 from refluid.core.threads import use_operator_threads
 from refluid.engine.conditions import Conditions
 from refluid.engine.exchanging import require_loss_gradient
@@ -26,6 +25,7 @@ from refluid.engine.reading import NextLookups, ReadingStep, reads_first, withou
 from refluid.engine.setting import Setting
 from refluid.engine.strategy import Strategy
 from refluid.ir.program import Program
+from refluid.kernels.collecting import without_collections
 from refluid.ops.effects import Effect
 from refluid.ops.registry import facts_of
 from refluid.runtime.plan import Plan

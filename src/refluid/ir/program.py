@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from refluid.core.collecting import without_collections
 from refluid.core.dtypes import VarType
 from refluid.core.lod_tensor import LoDTensor
 from refluid.core.scope import Scope
@@ -18,6 +17,7 @@ from refluid.ir.editor import Editor
 from refluid.ir.names import GRAD
 from refluid.ir.operator import Operator
 from refluid.ir.variable import Parameter, Variable
+from refluid.kernels.collecting import without_collections
 
 FLUID_VERSION = 1008005
 T = TypeVar("T")

@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 
 from refluid.kernels.argument_kinds import Elements
-from refluid.kernels.by_numba import INNER, Late, NumbaLoop
+from refluid.kernels.by_numba import Late, NumbaLoop, as_text
+from refluid.kernels.collecting import without_collections
 from refluid.kernels.packed_calls import FAILED, caller_of
 from refluid.kernels.processor import vector_bits
 
@@ -99,7 +100,8 @@ def _make(loop: NumbaLoop, kinds: Any, name: str) -> Path:
     """Compiles the loop for arguments of these kinds to a library in the first folder that does."""
     if not linker():
         raise _CannotBeKept("there is no linker")
-    code = _object_code(_module(loop, kinds))
+    with without_collections():
+        code = _object_code(_module(loop, kinds))
     for folder in _folders(loop, written=True):
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -140,7 +142,7 @@ def _module(loop: NumbaLoop, kinds: Any) -> str:
     text = ", ".join(given(kind) for kind in kinds)
     exec(f"def entry({', '.join(views)}):\n    return loop({text})", names)
     types = tuple(numba.types.CPointer(one) for one in views.values())
-    made = numba.njit(types, nogil=True, error_model="numpy", **INNER)(names["entry"])
+    made = numba.njit(types, nogil=True, error_model="numpy", **as_text())(names["entry"])
     (overload,) = made.overloads.values()
     returned = overload.signature.return_type
     if not isinstance(returned, numba.types.Integer | numba.types.Boolean | numba.types.NoneType):
@@ -151,7 +153,7 @@ def _module(loop: NumbaLoop, kinds: Any) -> str:
         packed=", ".join(["ptr %packed"] * len(views)),
         failed=FAILED,
     )
-    return str(overload.library.get_llvm_str()) + shim
+    return str(overload.library.optimized()) + shim
 
 
 # Called where an array that numba owns is let go: the arrays here are the caller's.

@@ -30,7 +30,7 @@ LARGE_PRODUCT, LARGE_FACTOR, LARGE_FILTERS = 2**28, 2**17, 2**25
 FEW, MANY = 16, 2**19
 _BITS = {"AVX512": 512, "AVX2": 256}
 _lock = threading.Lock()
-_speeds: tuple[float, float] | None = None
+_speeds: dict[bool, float] = {}  # by whether there are many rows
 
 
 @cache
@@ -43,14 +43,17 @@ def vector_bits() -> int:
 def onednn_speed(rows: int = _FEW_ROWS + 1) -> float:
     """How many times as fast as MKL's oneDNN's matrix products of so many rows are here.
 
-    Measured once, by as many threads as torch has then. 0 where one of them isn't there.
+    Measured once for few rows and once for many, by as many threads as torch has then. 0 where one
+    of them isn't there.
     """
-    global _speeds
-    if _speeds is None:
+    many = rows > _FEW_ROWS
+    if many not in _speeds:
         with _lock:
-            if _speeds is None:
-                _speeds = _measured(torch.get_num_threads()) if _both_are_there() else (0.0, 0.0)
-    return _speeds[rows > _FEW_ROWS]
+            if many not in _speeds:
+                _speeds[many] = (
+                    _measured(many, torch.get_num_threads()) if _both_are_there() else 0.0
+                )
+    return _speeds[many]
 
 
 def _both_are_there() -> bool:
@@ -83,9 +86,8 @@ def apart(measured: Callable[[], float], threads: int) -> float:
     return found[0] if found else 0.0
 
 
-def _measured(threads: int) -> tuple[float, float]:
-    few, many = (apart(partial(_measured_product, *one, threads), threads) for one in _PRODUCTS)
-    return few, many
+def _measured(many: bool, threads: int) -> float:
+    return apart(partial(_measured_product, *_PRODUCTS[many], threads), threads)
 
 
 def _measured_product(rows: int, inner: int, columns: int, threads: int) -> float:

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from refluid.core.collecting import without_collections
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_lod
 from refluid.core.scope import Cell, Scope
+from refluid.kernels.collecting import without_collections
 from refluid.kernels.settings import record_gradients
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run

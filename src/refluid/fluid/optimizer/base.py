@@ -10,7 +10,6 @@ from refluid.autodiff.backward import append_backward
 from refluid.autodiff.checks import of_a_program
 from refluid.build import at_once
 from refluid.core import names
-from refluid.core.collecting import without_collections
 from refluid.core.data_ends import made_once
 from refluid.core.dtypes import VarType
 from refluid.core.former import formerly
@@ -28,6 +27,7 @@ from refluid.ir.defaults import default_main_program, program_guard
 from refluid.ir.operator import Operator
 from refluid.ir.program import Program
 from refluid.ir.variable import Parameter, Variable
+from refluid.kernels.collecting import without_collections
 from refluid.runtime.allocator import count_run
 
 Rate = float | Variable

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from refluid.analysis.uses import Key
 from refluid.core import flags
-from refluid.core.collecting import without_collections
 from refluid.core.scope import Cell
+from refluid.kernels.collecting import without_collections
 from refluid.kernels.packed import USES
 from refluid.runtime.allocator import first_run, make_room
 from refluid.runtime.code import Code, PreparedStep

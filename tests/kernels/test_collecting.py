@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from refluid import fluid
-from refluid.core.collecting import without_collections
+from refluid.kernels.collecting import without_collections
 
 
 @pytest.fixture
