@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from refluid.kernels.collecting import without_collections
-
 
 def import_many(name: str) -> ModuleType:
     """Imports a module that imports hundreds, without looking for garbage meanwhile.
@@ -14,5 +12,7 @@ def import_many(name: str) -> ModuleType:
     Modules make few cycles, but so many objects that Python goes through all of torch's several
     times while hundreds are imported: a third of the time.
     """
+    from refluid.kernels.collecting import without_collections  # `import paddle.fluid` is light
+
     with without_collections():
         return importlib.import_module(name)
