@@ -40,6 +40,11 @@ class Settings:
     fresh: bool = False
     processor: str = ""
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """What a machine's rate is asked of."""
+        return {"device": self.device, "half": self.half, "clock": self.clock}
+
 
 @dataclass
 class Found:
@@ -64,6 +69,9 @@ def measure(
     found = Found()
     with ExitStack() as stack:
         running: dict[str, Running] = {}
+        # Once it has answered, it takes no processor from rivals any more that look for load.
+        machine = stack.enter_context(_machine(settings, folder))
+        found.ceiling = machine.ask("ceiling", **settings.asked)
         for name in (REFLUID, *names):
             say(f"{work.name}: {RIVALS[name].title}")
             log = folder / f"{name}.log"
@@ -81,7 +89,6 @@ def measure(
                 found.failed[name] = _reason(failure)
                 continue
             running[name] = rival
-        machine = stack.enter_context(_machine(settings, folder))
         _take_turns(running, machine, found, settings, say)
         for name, rival in running.items():
             found.measured[name].peak = rival.ask("peak")
@@ -98,10 +105,9 @@ def measure(
 def _alone(refluid: Running, machine: Running, found: Found, settings: Settings) -> float:
     """What a step's products take alone, where the machine multiplies as fast as at its best in
     this run: it may be slower at the moment."""
-    asked = {"device": settings.device, "half": settings.half, "clock": settings.clock}
-    rates = [machine.ask("ceiling", **asked)]
+    rates = [machine.ask("ceiling", **settings.asked)]
     seconds: float = refluid.ask("needs")["alone"]
-    rates.append(machine.ask("ceiling", **asked))
+    rates.append(machine.ask("ceiling", **settings.asked))
     found.ceiling = max(found.ceiling, *rates)
     return seconds * sum(rates) / 2 / found.ceiling
 
@@ -139,7 +145,6 @@ def _take_turns(
     say: Callable[[str], None],
 ) -> None:
     """Blocks of all rivals, `settings.blocks` rounds; the order turns by one every round."""
-    asked = {"device": settings.device, "half": settings.half, "clock": settings.clock}
     steps = {}
     for name, rival in running.items():
         step = rival.ask("warm", seconds=settings.seconds, least=12, most=50)
@@ -151,4 +156,4 @@ def _take_turns(
         for name in names[start:] + names[:start]:
             times = running[name].ask("block", steps=steps[name])
             found.measured[name].blocks.append(times)
-        found.ceiling = max(found.ceiling, machine.ask("ceiling", **asked))
+        found.ceiling = max(found.ceiling, machine.ask("ceiling", **settings.asked))

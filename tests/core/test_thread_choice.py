@@ -23,7 +23,7 @@ class Machine:
     waiting: Callable[[float, int], float]
     now: float = 0.0
     used: list[tuple[float, int, float]] = field(default_factory=list)  # begin, threads, seconds
-    looked: float = 0.0
+    ran: float = 0.0
     waited: float = 0.0
 
     def train(self, until: float, most: int = 2, first: int | None = None) -> ThreadChoice:
@@ -33,16 +33,20 @@ class Machine:
         return choice
 
     def look(self) -> float:
-        """Threads that waited on average since the look before; at first those of a start-up."""
-        seconds, waited = self.now - self.looked, self.waited
-        self.looked, self.waited = self.now, 0.0
+        """Threads that waited on average in the steps since the look before; at first those of a
+        start-up."""
+        seconds, waited = self.ran, self.waited
+        self.ran = self.waited = 0.0
         return waited / seconds if seconds else self.waiting(self.now, 2)
 
-    def go_on(self, choice: ThreadChoice, until: float) -> None:
+    def go_on(self, choice: ThreadChoice, until: float, pause: float = 0.0) -> None:
+        """pause: before each step, at most."""
         while self.now < until:
+            self.now += random.uniform(0, pause)
             threads = choice.begin(self.now)
             seconds = self.step(self.now, threads)
             self.used.append((self.now, threads, seconds))
+            self.ran += seconds
             self.waited += self.waiting(self.now, threads) * seconds
             self.now += seconds
             choice.end(self.now, seconds)
@@ -86,6 +90,16 @@ def test_numbers_are_halves_down_to_one() -> None:
 def test_nothing_is_tried_on_a_quiet_machine() -> None:
     machine = loaded_between(HOUR, HOUR)
     machine.train(600)
+    assert machine.share(2) == 1
+
+
+def test_a_few_steps_between_pauses_say_little() -> None:
+    """Threads wait as they start, and after a pause until they are on cores of their own."""
+    machine = Machine(lambda _, threads: (0.03, 0.018)[threads - 1], lambda *_: 0.005)
+    choice = ThreadChoice(2, machine.look, first=2)
+    machine.go_on(choice, 0.04)
+    machine.waited += 0.036
+    machine.go_on(choice, 60, pause=1.0)
     assert machine.share(2) == 1
 
 

@@ -20,7 +20,7 @@ from numpy import median
 class Pace:
     """When to try what. All times are in seconds.
 
-    look: between two looks at how many threads wait. warm: steps before anything is tried.
+    look: of steps, between two looks at how many threads wait. warm: steps before anything is tried.
     crowded, quiet: so many waiting threads, on average, are more or fewer than usual.
     block: of steps by one number of threads; there are at most `rounds` blocks of each, `agreeing`
         where one number was the fastest in all.
@@ -114,7 +114,7 @@ class ThreadChoice:
         self.changes = ""
         self._waiting, self._pace, self._first = waiting, pace, first
         self._steps, self._spent = 0, 0.0
-        self._next_look = 0.0
+        self._next_look = pace.look  # once so much is spent: a few steps say little
         self._crowded: bool | None = None  # what a change is seen by
         self._rest, self._soon = 0.0, 0.0  # before so much is spent, or that time, none is tried
         self._again = 0  # trials in a row that chose fewer threads, of which none waited since
@@ -126,9 +126,9 @@ class ThreadChoice:
         if self._trial is not None:
             return self._tried
         if not self._steps:
-            self._start(now)
-        elif now >= self._next_look and self._steps >= self._pace.warm:
-            self._next_look = now + self._pace.look
+            self._start()
+        elif self._spent >= self._next_look and self._steps >= self._pace.warm:
+            self._next_look = self._spent + self._pace.look
             if self._is_due(now):
                 trying = trial(numbers(self.most), self._pace)
                 self._tried, self._length = next(trying), 0.0
@@ -152,8 +152,7 @@ class ThreadChoice:
                 self._decide(ended.value)
             self._pause(now)
 
-    def _start(self, now: float) -> None:
-        self._next_look = now + self._pace.look
+    def _start(self) -> None:
         if self._first is None and (self._waiting() or 0.0) > self._pace.crowded:
             self.threads, self._crowded, self._rest = 1, True, self._pace.patience
 
@@ -165,7 +164,7 @@ class ThreadChoice:
         self._rest = self._spent + self._pace.rest * self._length
         self._soon = now + self._pace.soon * self._length * 2 ** min(self._again, _MOST_AGAIN)
         self._again = self._again + 1 if fewer else 0
-        self._next_look = now + self._pace.look
+        self._next_look = self._spent + self._pace.look
 
     def _is_due(self, now: float) -> bool:
         waiting = self._waiting()
