@@ -20,7 +20,7 @@ from numpy import median
 class Pace:
     """When to try what. All times are in seconds.
 
-    look: of steps, between two looks at how many threads wait. warm: steps before anything is tried.
+    look: of steps, between two looks at how many threads wait. warm: steps before all trials.
     crowded, quiet: so many waiting threads, on average, are more or fewer than usual.
     block: of steps by one number of threads; there are at most `rounds` blocks of each, `agreeing`
         where one number was the fastest in all.
