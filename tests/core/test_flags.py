@@ -126,12 +126,12 @@ def test_no_knob_is_silently_ignored(
         flags.set_flags({f"FLAGS_{name}": FLAGS[name].default})
         assert not caplog.records
         flags.set_flags({"FLAGS_dump_jitcode": True, "FLAGS_cudnn_deterministic": True})
-        flags.set_flags({"FLAGS_cpu_deterministic": True})
+        flags.set_flags({"FLAGS_enable_parallel_graph": True})
         flags.set_flags({"FLAGS_dump_jitcode": True})
     assert [record.args[1] for record in caplog.records if isinstance(record.args, tuple)] == [
         "dump_jitcode",
         "cudnn_deterministic",
-        "cpu_deterministic",
+        "enable_parallel_graph",
     ]
     assert flags.status_of("cudnn_deterministic") is Status.IGNORED_BY_FLUID
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import Any
 
 import pytest
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from refluid.kernels import products
 from refluid.kernels.compiled import CompiledLoop
-from refluid.kernels.panels import choice, loops, product, tiles
+from refluid.kernels.panels import loops, product, tiles
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from tests.kernels.panels import always_by_panels
 
@@ -134,84 +133,6 @@ def test_threads_that_multiply_at_once() -> None:
     for one in threads:
         one.join()
     assert found == dict.fromkeys(range(4), True)
-
-
-# -- which products are -----------------------------------------------------------
-
-
-def test_what_is_faster_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    for told, taken in ((0.0, False), (1.0, False), (1.5, True)):
-        monkeypatch.setattr(choice.of_one, "told", told)
-        monkeypatch.setattr(choice.of_repeated, "told", told)
-        assert choice.pays(700, 650, 2600) is taken
-        assert choice.pays_repeated(20, 650, 2600, 35) is taken
-        assert choice.pays(700, 2600, 650) is taken
-    assert not choice.pays(2600, 700, 511)  # narrow
-    assert not choice.pays(63, 2600, 2600)
-    assert not choice.pays(64, 512, 1024)  # small
-    assert not choice.pays_repeated(65, 650, 2600, 35)
-    assert not choice.pays_repeated(1, 650, 2600, 35)
-    assert not choice.pays_repeated(20, 650, 2600, 5)
-    assert not choice.pays_repeated(20, 65, 2000, 35)
-
-
-def test_each_size_is_tried_where_one_product_says_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By sizes, threads and how the factors lie, once; the faster way is the one that is."""
-    tried: list[tuple[Any, ...]] = []
-
-    def is_faster(_ours: Any, usual: Any, given: Any) -> bool:
-        tried.append((usual, *(part for one in given for part in (one.shape, one.stride()))))
-        return given[1].stride(1) != 1
-
-    monkeypatch.setattr(choice, "is_faster", is_faster)
-    monkeypatch.setattr(choice, "_known", {})
-    for name, taken in ((1.0, False), (1.1, True), (0.9, False), (1.2, True), (0.8, False)):
-        monkeypatch.setattr(choice, "of_one", lambda: name)  # noqa: B023
-        monkeypatch.setattr(choice.of_one, "told", None, raising=False)
-        near = 0.85 <= name < 1.15
-        # Far from equal, or too large to be tried: as the one product was.
-        assert choice.pays(4096, 2048, 1024) is taken
-        for right in (0, 1):
-            for rows in (260, 300, 511):
-                assert choice.pays(rows, 1024, 1030, 0, right) is (bool(right) if near else taken)
-    assert {one[1:] for one in tried} == {
-        ((260, 1024), (1024, 1), (1024, 1030), (1030, 1)),
-        ((260, 1024), (1024, 1), (1024, 1030), (1, 1024)),
-    }
-    assert len(tried) == 2 + int(choice.linear is not None)  # what loses to one isn't tried on
-    monkeypatch.setattr(choice, "_MOST", 2)
-    monkeypatch.setattr(choice, "of_one", lambda: 1.1)
-    monkeypatch.setattr(choice.of_one, "told", None, raising=False)
-    assert choice.pays(600, 1024, 1030)
-    assert len(choice._known) == 2
-
-
-def test_it_is_found_out_by_trying_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    speed = choice.PanelSpeed(lambda: asked.append(1) or 2.0)
-    monkeypatch.setattr(choice, "vector_bits", lambda: 256)
-    assert speed() == speed() == 2.0
-    assert asked == [1]
-
-
-def test_speeds_are_those_of_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "shortest", lambda ours, its, *_: (_run(ours), 3 * _run(its)))
-    small = (7, 20, 33)
-    assert choice._speed(small, 1, choice._laid_for_one) == 3.0
-    assert choice._speed(small, 1, choice._laid_before) == 3.0
-
-
-def _run(way: object) -> float:
-    assert callable(way)
-    assert way().shape == (7, 33)
-    return 1.0
-
-
-def test_nothing_is_where_registers_are_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "vector_bits", lambda: 0)
-    assert choice.PanelSpeed(lambda: 2.0)() == 0.0
 
 
 def test_products_are_by_panels_where_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ def test_how_factors_lie_is_said_of_those_that_are_multiplied(
 
     always_by_panels(monkeypatch)
     monkeypatch.setattr(paneling, "pays", pays)
-    monkeypatch.setattr(paneling, "pays_repeated", lambda *_: False)
+    monkeypatch.setattr(paneling, "pays_shared", lambda *_: False)
     found = []
     for step in paneled(Drawn(seed).steps):
         if isinstance(step, Kernel) and step.func is torch.ops.refluid.panel_product.default:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from refluid.kernels.products import limits
 from refluid.runtime.code import Code
 from refluid.runtime.recorded import trial as trials
 from refluid.runtime.recorded.trial import Trial, undecided
@@ -104,6 +105,19 @@ def test_code_is_made_for_the_threads_of_the_step(count: int) -> None:
     finally:
         torch.set_num_threads(former)
     assert seen == [count]
+
+
+def test_there_is_none_where_repeatable_numbers_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Compiled code is used from its first step on: which step that is doesn't follow from time."""
+    monkeypatch.setattr(limits, "repeatable", True)
+    recorded, compiled, before = Code.__new__(Code), Code.__new__(Code), undecided()
+    trial = Trial(lambda: compiled)
+    holder = _Holder(recorded, trial)
+    assert trial.next(holder) is holder.code is compiled
+    assert holder.trial is None
+    assert undecided() == before
 
 
 # Of each kind the seconds that its steps take, by number, and which is kept.

@@ -157,6 +157,7 @@ _EFFECTIVE: list[_Row] = [
     ("fuse_parameter_groups_size", 1, "gradients per fused all-reduce; 1: by size, -1: all"),
     ("fuse_parameter_memory_size", -1.0, "MB of gradients summed at once; -1: 25, in a process 4"),
     ("reader_queue_speed_test_mode", False, "readers return their batch again and never end"),
+    ("cpu_deterministic", False, "nothing that is timed decides what is computed, nor how"),
     ("paddle_num_threads", 1, "threads of one operator on the CPU; torch's number if never set"),
     ("print_sub_graph_dir", "", "file that receives unconnected sub-graphs"),
     ("communicator_fake_rpc", False, "leave calls to servers out, to time the rest"),
@@ -193,7 +194,6 @@ _ALWAYS: list[_Row] = [
     ("communicator_thread_pool_size", 5, "all servers are asked at once, by one thread"),
     ("communicator_merge_sparse_grad", True, "merge equal rows before a push"),
     ("correct_cpu_faults", True, "right numbers where Fluid's CPU kernels give wrong ones"),
-    ("cpu_deterministic", False, "sum gradients of devices in a fixed order"),
     ("enable_parallel_graph", False, "one graph per device, each with its own workers"),
 ]
 

@@ -17,7 +17,6 @@ T = TypeVar("T")
 # What torch took by itself, or was given before refluid was imported.
 _AT_START = torch.get_num_threads()
 _CHOSEN = any(map(flags.environment_str, ("OMP_NUM_THREADS", "MKL_NUM_THREADS")))
-REPEATABLE = ("cpu_deterministic", "cudnn_deterministic")
 
 
 def operator_threads(workers: int = 1) -> int:
@@ -69,7 +68,18 @@ def may_adapt() -> bool:
 
 @lru_cache(maxsize=1)
 def _may_adapt(_state: int) -> bool:
-    return bool(flags.value("refluid_adaptive_threads")) and not any(map(flags.value, REPEATABLE))
+    return bool(flags.value("refluid_adaptive_threads")) and not _are_repeatable()
+
+
+def is_repeatable() -> bool:
+    """Whether a run has to give what another one gave: nothing that is timed may decide what is
+    computed."""
+    return _are_repeatable() or torch.are_deterministic_algorithms_enabled()
+
+
+def _are_repeatable() -> bool:
+    """Whether flags say so."""
+    return bool(flags.value("cpu_deterministic") or flags.value("cudnn_deterministic"))
 
 
 @contextmanager

@@ -110,6 +110,8 @@ communicator_send_queue_size communicator_send_wait_times
 _PER_CALLER = "only written into programs: servers have a thread for each caller"
 _UNMEASURED_FLAGS = {
     **dict.fromkeys(_OF_SERVERS.split(), "of parameter servers: see pserver.md"),
+    "cpu_deterministic": "for runs that repeat to the bit: products, threads and compiled steps "
+    "are those that need no timing",
     "call_stack_level": "only says how long error messages are",
     "fraction_of_cpu_memory_to_use": "bounds `FLAGS_initial_cpu_memory_in_mb`",
     "fuse_parameter_groups_size": "the other way to say `FLAGS_fuse_parameter_memory_size`",

@@ -46,7 +46,7 @@ class FasterWay:
         return is_faster(self._ours, self._usual, given)
 
 
-def is_faster(ours: Callable[..., Tensor], usual: Callable[..., Tensor], given: Any) -> bool:
+def is_faster(ours: Callable[..., object], usual: Callable[..., object], given: Any) -> bool:
     """Whether ours is, of these arguments, in most turns: others may have the processor in some."""
     ratios: list[float] = []
     while len(ratios) < _TURNS and (len(ratios) < _LEAST or _split(ratios)):
@@ -65,7 +65,7 @@ def _size(given: Any) -> Any:
     return given if given is None else tuple(given)
 
 
-def _timed(way: Callable[..., Tensor], given: tuple[Any, ...]) -> float:
+def _timed(way: Callable[..., object], given: tuple[Any, ...]) -> float:
     # What one thread computes by itself is the same whatever others do to the clock.
     clock = time.perf_counter if torch.get_num_threads() > 1 else time.thread_time
     start = clock()

@@ -15,7 +15,7 @@ import torch
 from refluid.analysis.uses import find_variable
 from refluid.core import flags
 from refluid.core.dtypes import VarType
-from refluid.core.threads import REPEATABLE
+from refluid.core.threads import is_repeatable
 from refluid.core.whole_threads import interrupts_later
 from refluid.ir.operator import Operator
 from refluid.kernels.products import limits
@@ -58,8 +58,8 @@ def asked_for(onednn_types: Iterable[str] = ()) -> KernelSettings:
         flags.export(_WORKSPACE, str(flags.value("conv_workspace_size_limit")))
     sizes.active = bool(flags.value("refluid_rounded_products"))
     limits.told = int(flags.value("refluid_onednn_from"))
-    limits.panels = bool(flags.value("refluid_panel_products"))
-    limits.repeatable = any(map(flags.value, REPEATABLE))
+    limits.repeatable = is_repeatable()
+    limits.panels = bool(flags.value("refluid_panel_products")) and not limits.repeatable
     return _kernels(
         flags.value("use_mkldnn"),
         frozenset(onednn_types),

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,8 +29,11 @@ ROWS, COLUMNS = 64, 512
 # many of them. Of one row torch's are faster: a tile has four at least.
 FEW_ROWS, USES = 64, 6
 # Where one product takes about as long by both, others needn't: those of so many numbers in all are
-# tried each, for so many sizes.
-_ABOUT, _TRIED, _MOST = (0.85, 1.15), 2**23, 256
+# tried each, for so many sizes. Of more columns it is the same as of so many.
+_ABOUT, _TRIED, _MOST, _WIDE = (0.85, 1.15), 2**23, 256, 2048
+# Of more rows than few, a right factor of at most so many numbers is laid: another copy of a large
+# one would take memory. As many of the products as this are tried together.
+_LAID, _TOGETHER = 2**20, 4
 # What is measured, rows, inner size and columns, and how often.
 _ONE, _REPEATED = ((256, 512, 1024), 24), ((24, 512, 1024), 32)
 
@@ -75,29 +79,65 @@ def pays(rows: int, inner: int, columns: int, left: int = 0, right: int = 0) -> 
     """
     if rows < ROWS or columns < COLUMNS or rows * inner * columns < LARGE_PRODUCT:
         return False
-    speed, numbers = of_one(), rows * inner + inner * columns + rows * columns
-    least, most = _ABOUT
+    speed, (least, most), columns = of_one(), _ABOUT, min(columns, _WIDE)
+    numbers = rows * inner + inner * columns + rows * columns
     if of_one.told is not None or not least <= speed < most or numbers > _TRIED:
         return speed >= GAIN
+    return _tried(rows, inner, columns, left, right, 1, speed >= GAIN)
+
+
+def pays_shared(
+    rows: int, inner: int, columns: int, times: int, left: int = 0, right: int = 0
+) -> bool:
+    """Whether so many products by one right factor are, which is laid for all of them: of few rows,
+    or of more that are a large product together, as the parts of a left factor."""
+    if rows <= FEW_ROWS:
+        return pays_repeated(rows, inner, columns, times)
+    if times < 2 or columns < COLUMNS or times * rows * inner * columns < LARGE_PRODUCT:
+        return False
+    if of_one.told is not None or not vector_bits() or inner * columns > _LAID:
+        return (of_one.told or 0.0) >= GAIN
+    return _tried(rows, inner, columns, left, right, min(times, _TOGETHER), False)
+
+
+def _tried(
+    rows: int, inner: int, columns: int, left: int, right: int, times: int, otherwise: bool
+) -> bool:
+    """Whether so many products of that size are faster so, as was found out once; otherwise: where
+    too many were."""
     threads = torch.get_num_threads()
     # Of other numbers of rows, up to twice as many, it is the same.
-    size = threads, rows.bit_length(), inner, columns, left, right
+    size = threads, rows.bit_length(), inner, columns, left, right, times
     if size not in _known:
         if len(_known) >= _MOST:
-            return speed >= GAIN
-        ways = partial(_is_faster, rows, inner, columns, left, right)
+            return otherwise
+        ways = partial(_is_faster, rows, inner, columns, left, right, times)
         _known[size] = bool(apart(ways, threads))
     return _known[size]
 
 
-def _is_faster(rows: int, inner: int, columns: int, left: int, right: int) -> float:
+def _is_faster(rows: int, inner: int, columns: int, left: int, right: int, times: int = 1) -> float:
     """1 where it is faster than by each of torch's libraries, else 0."""
     a, b = _lying(rows, inner, left), _lying(inner, columns, right)
-    usual: list[Callable[..., Tensor]] = [torch.mm]
+    usual: list[Callable[..., Any]] = [torch.mm]
     if linear is not None:
         usual.append(_by_onednn)
-    panel_product(a, b)
-    return float(all(is_faster(panel_product, way, (a, b)) for way in usual))
+    ours: Callable[..., Any] = panel_product
+    if times > 1:
+        ours = partial(_by_one_right_factor, times)
+        usual = [partial(_again, times, way) for way in usual]
+    ours(a, b)
+    return float(all(is_faster(ours, way, (a, b)) for way in usual))
+
+
+def _by_one_right_factor(times: int, a: Tensor, b: Tensor) -> None:
+    panels = lay_panels(b)
+    _again(times, laid_product, a, b, panels)
+
+
+def _again(times: int, way: Callable[..., Tensor], *given: Tensor) -> None:
+    for _ in range(times):
+        way(*given)
 
 
 def _lying(rows: int, columns: int, turned: int) -> Tensor:

@@ -1,7 +1,7 @@
 """Products of recorded steps by panels, where those are faster.
 
-A right factor that several products of few rows take, as those of a loop over time steps do, is
-laid once, before the first of them, and freed after the last one.
+A right factor that several products take, as those of a loop over time steps do, or those of the
+parts of a large one, is laid once, before the first of them, and freed after the last one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from refluid.kernels.panels.choice import FEW_ROWS, pays, pays_repeated
+from refluid.kernels.panels.choice import pays, pays_shared
 from refluid.kernels.panels.product import lies_as_factor
 from refluid.kernels.watching import name_of
 from refluid.runtime.recorded.graph import Kernel, Layout, Part, Value, Versions
@@ -85,12 +85,11 @@ def paneled(steps: Sequence[Part]) -> list[Part]:
         versions.note(step)
         if (product := _product(step)) is not None:
             found[place] = product
-            if product.sizes[0] <= FEW_ROWS:
-                groups[product.other, product.turned, versions.of(product.other)].append(place)
+            groups[product.other, product.turned, versions.of(product.other)].append(place)
     changed: dict[int, list[Part]] = {}
     for places in groups.values():
         first = found[places[0]]
-        if pays_repeated(*first.sizes, len(places)):
+        if pays_shared(*first.sizes, len(places), *first.lying):
             before, right = first.right(places[0])
             panels = Value(f"l{places[0]}", _OWN - places[0])
             laying = first.kernel(_ours.lay_panels.default, (right,), panels)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from refluid.core import flags
+from refluid.kernels.products import limits
 from refluid.runtime.recorded.graph import (
     Kernel,
     Line,
@@ -44,7 +45,9 @@ def simplify(steps: list[Part]) -> list[Part]:
 
 def by_panels(steps: list[Part]) -> list[Part]:
     """The steps with refluid's own products where those are faster: equal but for rounding."""
-    if not flags.value("refluid_panel_products") or not any(map(_may_be_large_product, steps)):
+    if not flags.value("refluid_panel_products") or limits.repeatable:
+        return steps
+    if not any(map(_may_be_large_product, steps)):
         return steps
     from refluid.runtime.recorded.paneling import paneled  # few programs have products so large
 

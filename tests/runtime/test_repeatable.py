@@ -1,0 +1,61 @@
+"""Where repeatable numbers are asked for, nothing that is timed decides what is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refluid.core import flags
+from refluid.kernels import processor, products
+from refluid.kernels.panels import choice
+from tests.kernels.panels import always_by_panels
+from tests.runtime.test_paneling import NETWORKS, trained
+
+TIERS = ("interpreted", "recorded")
+
+
+def _trained(name: str, tier: str, speed: float, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """On a machine where other products than MKL's are so many times as fast."""
+    with monkeypatch.context() as machine:
+        always_by_panels(machine)
+        for one in (choice.of_one, choice.of_repeated):
+            machine.setattr(one, "told", speed)
+        machine.setattr(products, "_LARGE", 1)
+        machine.setattr(products, "_LEAST", 1)
+        machine.setattr(processor, "_speeds", {False: speed, True: speed})
+        return trained(name, 5, by_panels=True, tier=tier)
+
+
+def _equal(one: list[Any], other: list[Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("flag", ["cpu_deterministic", "cudnn_deterministic"])
+def test_numbers_are_those_of_a_machine_with_other_speeds(
+    flag: str, name: str, tier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with flags.override({f"FLAGS_{flag}": True}):
+        runs = [_trained(name, tier, speed, monkeypatch) for speed in (9.0, 0.5)]
+    assert _equal(*runs)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_else_they_may_be_others(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above would say nothing."""
+    pairs = [
+        [_trained(name, tier, speed, monkeypatch) for speed in (9.0, 0.5)] for name in NETWORKS
+    ]
+    assert not any(_equal(*pair) for pair in pairs)
+
+
+def test_dygraph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products with gradients are autograd's, however fast oneDNN is."""
+    monkeypatch.setattr(processor, "_speeds", {False: 9.0, True: 9.0})
+    monkeypatch.setattr(products.limits, "repeatable", False)
+    assert products.torch_derives() < float("inf")
+    monkeypatch.setattr(products.limits, "repeatable", True)
+    assert products.torch_derives() == float("inf")
