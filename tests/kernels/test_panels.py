@@ -156,6 +156,31 @@ def test_products_are_by_panels_where_it_pays(monkeypatch: pytest.MonkeyPatch) -
     assert entered == {"multiply_left": 4, "multiply_right": 2}
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_parts_of_a_transposed_factor_share_what_was_laid(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, draws = always_by_panels(monkeypatch), random.Random(seed)
+    inner, rows, columns = (draws.randint(2, 60) for _ in range(3))
+    size = draws.randint(1, rows)
+    parts = [slice(begin, begin + size) for begin in range(0, rows, size)]
+    x, b = torch.randn(inner, rows), torch.randn(columns, inner).t()
+    if draws.random() < 0.5:
+        b = b.contiguous()
+    multiply = products.of_parts(b, size, len(parts))
+    shares = len(parts) > 1
+    assert entered == {}
+    for part in parts:
+        found, wanted = multiply(x[:, part].t()), x[:, part].t() @ b
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-4)
+    assert entered["multiply_right"] == len(parts) * shares
+    monkeypatch.setattr(products, "FEW", 60)  # those have other loops
+    products.of_parts(b, size, len(parts))(x[:, parts[0]].t())
+    monkeypatch.setattr(products.limits, "panels", False)
+    products.of_parts(b, size, len(parts))(x[:, parts[0]].t())
+    assert entered["multiply_right"] == len(parts) * shares
+
+
 @pytest.mark.parametrize("change", ["flag", "double", "gradient", "strides", "watched"])
 def test_other_products_are_torchs(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     entered = always_by_panels(monkeypatch)

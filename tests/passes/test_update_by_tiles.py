@@ -13,6 +13,7 @@ from refluid import fluid
 from refluid.ops.optimizer import by_tiles
 from refluid.passes import update_by_tiles
 from tests.choices import often
+from tests.kernels.panels import always_by_panels
 from tests.passes.layered import Layered
 from tests.passes.rewriting import passed
 
@@ -78,11 +79,24 @@ def test_numbers_stay(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(by_tiles, "_TILE", source.choice([1, 30, 100]))
     monkeypatch.setattr(by_tiles, "_LEAST", source.choice([1, 2, 7]))
     monkeypatch.setattr(by_tiles, "_MOST", source.choice([3, 1000]))
+    if source.random() < 0.5:  # by a right factor that all tiles share
+        always_by_panels(monkeypatch)
     found = drawn.trained()
     seen = [gradient.name for _, gradient in drawn.pairs]
     for one in (found, drawn.trained(*seen[: len(seen) // 2])):
         for key, value in whole.items():
             np.testing.assert_allclose(one[key], value, rtol=1e-4, atol=1e-6, err_msg=key)
+
+
+def test_tiles_are_multiplied_by_a_factor_that_is_laid_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entered = always_by_panels(monkeypatch)
+    monkeypatch.setattr(update_by_tiles, "_LARGE", 1)
+    monkeypatch.setattr(by_tiles, "_TILE", 1)
+    monkeypatch.setattr(by_tiles, "_LEAST", 7)
+    Drawn("momentum", 1).trained()
+    assert entered["multiply_right"]
 
 
 def test_drawn_networks_have_updates_by_tiles(monkeypatch: pytest.MonkeyPatch) -> None:

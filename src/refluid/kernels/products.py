@@ -201,15 +201,38 @@ def repeated(b: Tensor, rows: int, times: int) -> Callable[[Tensor, Tensor], Non
 
     b isn't written to between them; out lies row by row.
     """
-    if limits.panels and b.numel() >= LARGE_FACTOR and b.is_cpu and b.dtype is torch.float32:
-        from refluid.kernels.panels.choice import pays_repeated  # few programs have such
-        from refluid.kernels.panels.product import lay_panels, multiply_laid
+    panels = _laid(b, rows, times)
+    if panels is None:
+        return lambda out, a: product_into(out, a, b)
+    from refluid.kernels.panels.product import multiply_laid  # few programs have such
 
-        inner, columns = b.shape
-        if pays_repeated(rows, inner, columns, times):
-            panels = lay_panels(b)
-            return lambda out, a: multiply_laid(a, panels, out)
-    return lambda out, a: product_into(out, a, b)
+    return lambda out, a: multiply_laid(a, panels, out)
+
+
+def of_parts(b: Tensor, rows: int, times: int) -> Callable[[Tensor], Tensor]:
+    """a · b of a, for so many products by one matrix, of about so many rows each, whose columns lie
+    side by side: those of a transposed matrix. b isn't written to between them.
+    """
+    panels = _laid(b, rows, times, turned=1)
+    if panels is None:
+        return lambda a: product(a, b)
+    from refluid.kernels.panels.product import laid_product  # few programs have such
+
+    return lambda a: laid_product(a, b, panels)
+
+
+def _laid(b: Tensor, rows: int, times: int, turned: int = 0) -> Tensor | None:
+    """Panels of the right factor of so many products, where those are faster by them."""
+    if not limits.panels or b.numel() < LARGE_FACTOR or not b.is_cpu:
+        return None
+    if b.dtype is not torch.float32 or len(b) <= FEW:  # products that span one have loops, too
+        return None
+    from refluid.kernels.panels.choice import pays_shared  # few programs have such
+    from refluid.kernels.panels.product import lay_panels
+
+    inner, columns = b.shape
+    faster = pays_shared(rows, inner, columns, times, turned, int(b.stride(1) != 1))
+    return lay_panels(b) if faster else None
 
 
 def _panels_pay(a: Tensor, b: Tensor) -> bool:

@@ -29,8 +29,8 @@ ROWS, COLUMNS = 64, 512
 # many of them. Of one row torch's are faster: a tile has four at least.
 FEW_ROWS, USES = 64, 6
 # Where one product takes about as long by both, others needn't: those of so many numbers in all are
-# tried each, for so many sizes. Of more columns it is the same as of so many.
-_ABOUT, _TRIED, _MOST, _WIDE = (0.85, 1.15), 2**23, 256, 2048
+# tried each, for so many sizes.
+_ABOUT, _TRIED, _MOST = (0.85, 1.15), 2**23, 256
 # Of more rows than few, a right factor of at most so many numbers is laid: another copy of a large
 # one would take memory. As many of the products as this are tried together.
 _LAID, _TOGETHER = 2**20, 4
@@ -79,8 +79,8 @@ def pays(rows: int, inner: int, columns: int, left: int = 0, right: int = 0) -> 
     """
     if rows < ROWS or columns < COLUMNS or rows * inner * columns < LARGE_PRODUCT:
         return False
-    speed, (least, most), columns = of_one(), _ABOUT, min(columns, _WIDE)
-    numbers = rows * inner + inner * columns + rows * columns
+    speed, numbers = of_one(), rows * inner + inner * columns + rows * columns
+    least, most = _ABOUT
     if of_one.told is not None or not least <= speed < most or numbers > _TRIED:
         return speed >= GAIN
     return _tried(rows, inner, columns, left, right, 1, speed >= GAIN)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from refluid.kernels.epilogues import deactivate
-from refluid.kernels.products import product
+from refluid.kernels.products import of_parts, product
 from refluid.ops.optimizer.adam import BETA2, KEPT, corrected, multiply
 from refluid.ops.optimizer.fused import adam_step, descend, groups_by_rate
 from refluid.ops.registry import operator
@@ -43,25 +43,31 @@ def _update(
     """
     if len(x) > _MOST:
         d_x = product(grad, weights.t()) if needs_x else None
-        step(weights, _slopes(x, grad, inverse), [*states])
+        step(weights, _slopes(grad, len(weights), 1, inverse)(x), [*states])
         return d_x
     size = max(_LEAST, _TILE // weights.shape[1])
     d_x = torch.empty_like(x) if needs_x else None
+    slopes = _slopes(grad, size, len(weights) // size, inverse)
     for begin in range(0, len(weights), size):
         part = slice(begin, begin + size)
         tile = weights[part]
         if d_x is not None:
             d_x[:, part] = product(grad, tile.t())
-        step(tile, _slopes(x[:, part], grad, inverse), [one[part] for one in states])
+        step(tile, slopes(x[:, part]), [one[part] for one in states])
     return d_x
 
 
-def _slopes(x: Tensor, grad: Tensor, inverse: Tensor | None) -> Tensor:
+def _slopes(
+    grad: Tensor, size: int, times: int, inverse: Tensor | None
+) -> Callable[[Tensor], Tensor]:
+    """The gradient of some of the weights' rows, by the columns of x that they were multiplied
+    with; so many times of so many rows."""
     if inverse is None:
-        return product(x.t(), grad)
+        multiply = of_parts(grad, size, times)
+        return lambda x: multiply(x.t())
     from refluid.kernels.mixed_products import mixed_gradient  # few programs have such
 
-    return mixed_gradient(x, grad).mul_(inverse)
+    return lambda x: mixed_gradient(x, grad).mul_(inverse)
 
 
 def _factors(
