@@ -19,7 +19,7 @@ from refluid.feed.errors import ReaderFailed
 from refluid.ir.attributes import OpRole
 from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of, find
-from refluid.runtime.messages import no_class, no_row, not_initialized
+from refluid.runtime.messages import KernelFailed, no_class, no_row, not_initialized
 from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Step
 from refluid.runtime.trees import Known, Name, leaves
@@ -49,6 +49,8 @@ def explain(
         known = line == found.tb_lineno
         return PeerFailed(f"{error}\n{_exchanged(origin[line])}") if known else error
     op, given = origin[line], _Given(found.tb_frame, name_of)
+    if isinstance(error, KernelFailed):
+        op = error.op
     if line == found.tb_lineno and isinstance(error, _OF_NONE):
         for slot, name in _needed(op, error):
             if given.lacks(op, name, unset=isinstance(error, NameError)):

@@ -8,6 +8,14 @@ from refluid.ir.operator import Operator
 from refluid.ops.registry import facts_of
 
 
+class KernelFailed(RuntimeError):
+    """A kernel of a compiled function failed, of that operator."""
+
+    def __init__(self, message: str, op: Operator) -> None:
+        super().__init__(message)
+        self.op = op
+
+
 def not_initialized(op: Operator, slot: str, name: str) -> str:
     """Fluid's message for an operator whose input has no value, and why it has none."""
     where = op.made_at

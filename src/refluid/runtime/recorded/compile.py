@@ -19,6 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 from refluid.kernels.holders import laid_out_alike
 from refluid.kernels.inductor import compile_graph, in_order, without_memory, without_order
 from refluid.kernels.rows.lookup import check_rows
+from refluid.runtime.recorded.blaming import blaming
 from refluid.runtime.recorded.graph import Compiled, Kernel, Part, Value
 from refluid.runtime.recorded.proving import proven
 from refluid.runtime.trees import mapped
@@ -153,7 +154,8 @@ class _Trying:
         except Exception as error:
             self.failures.append(error)
         else:
-            return [*_checks(run, self.lookups), Compiled(function, ins, list(outs))]
+            named = blaming(function, module, [kernel.op for kernel in run])
+            return [*_checks(run, self.lookups), Compiled(named, ins, list(outs))]
         first, second = run[: len(run) // 2], run[len(run) // 2 :]
         return self.on(first, later.behind(second)) + self.on(second, later)
 
