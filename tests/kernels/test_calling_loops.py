@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from refluid.core import flags
-from refluid.kernels import machine_code
+from refluid.kernels import loop_text, machine_code
 
 pytestmark = pytest.mark.skipif(not machine_code.linker(), reason="no linker, or not Linux")
 
@@ -91,3 +92,20 @@ def test_nothing_but_the_library_becomes_machine_code(
     with flags.override({"FLAGS_refluid_kept_loops": False}):
         assert names["other"](numbers, np.zeros(6), 2.0) == 6
     assert any("other" in one for one in seen)  # that is where they would be seen
+
+
+@pytest.mark.parametrize("missing", ["numba.core.codegen", "numba._dynfunc"])
+def test_numba_without_these_parts_compiles_as_ever(
+    missing: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop_text.as_text.cache_clear()
+    with monkeypatch.context() as numba:
+        numba.setitem(sys.modules, missing, None)
+        assert "pipeline_class" not in loop_text.as_text()
+        numba.undo()
+        names: dict[str, Any] = {"__name__": "loops"}
+        exec(compile(_NESTED, "<nested>", "exec"), names)
+        assert names["outer"](np.arange(6.0), np.zeros(6), 2.0) == 4
+    loop_text.as_text.cache_clear()
+    assert "pipeline_class" in loop_text.as_text()
+    assert list(folder.glob("outer-*.so"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -14,44 +14,6 @@ from typing import Any, cast
 import torch
 
 _LOGGER = logging.getLogger("refluid")
-
-
-@cache
-def as_text() -> dict[str, Any]:
-    """numba's options for what other compiled code alone calls: LLVM's text is made of it.
-
-    What calls it is optimized with it, and becomes machine code with it. By itself, which numba
-    would do of each function, that takes half of the compiler's time, and is for nothing.
-    """
-    compiler: Any = import_module("numba.core.compiler")
-    codegen: Any = import_module("numba.core.codegen")
-    functions: Any = import_module("numba._dynfunc")
-
-    class LoopText(codegen.JITCodeLibrary):  # type: ignore[misc]
-        def _optimize_final_module(self) -> None:
-            return
-
-        def _finalize_final_module(self) -> None:
-            self._finalize_dynamic_globals()
-            self._finalized = True
-
-        def optimized(self) -> str:
-            super()._optimize_final_module()
-            return str(self._final_module)
-
-    class ToText(compiler.Compiler):  # type: ignore[misc]
-        def compile_extra(self, function: FunctionType) -> Any:
-            context = self.state.targetctx  # one of its own
-            context.get_executable = finished
-            self.state.library = LoopText(context.codegen(), function.__qualname__)
-            return super().compile_extra(function)
-
-    def finished(library: Any, described: Any, environment: Any) -> Any:
-        library.finalize()
-        module, name = described.lookup_module(), described.qualname
-        return functions.make_function(module, name, "", 0, environment, (library,))
-
-    return {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": ToText}
 
 
 class NumbaLoop:
@@ -76,12 +38,17 @@ class NumbaLoop:
     @cached_property
     def dispatcher(self) -> Any:
         """numba's, for callers that it compiles: Python can't call it."""
-        return self._dispatcher(**as_text())
+        return self._as_text()
 
     @property
     def inlined(self) -> Any:
         """numba's, for a caller that it becomes a part of: it isn't compiled by itself before."""
-        return self._dispatcher(inline="always", **as_text())
+        return self._as_text(inline="always")
+
+    def _as_text(self, **options: Any) -> Any:
+        from refluid.kernels.loop_text import as_text  # few programs compile any
+
+        return self._dispatcher(**options, **as_text())
 
     @cached_property
     def _kept_by_numba(self) -> Any:

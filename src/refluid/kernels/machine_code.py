@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 
 from refluid.kernels.argument_kinds import Elements
-from refluid.kernels.by_numba import Late, NumbaLoop, as_text
+from refluid.kernels.by_numba import Late, NumbaLoop
 from refluid.kernels.collecting import without_collections
+from refluid.kernels.loop_text import as_text, text_of
 from refluid.kernels.packed_calls import FAILED, caller_of
 from refluid.kernels.processor import vector_bits
 
@@ -153,7 +154,7 @@ def _module(loop: NumbaLoop, kinds: Any) -> str:
         packed=", ".join(["ptr %packed"] * len(views)),
         failed=FAILED,
     )
-    return str(overload.library.optimized()) + shim
+    return text_of(overload.library) + shim
 
 
 # Called where an array that numba owns is let go: the arrays here are the caller's.
