@@ -270,10 +270,10 @@ def test_unconnected_parts_are_written(tmp_path: Any) -> None:
     assert "sub-graph 2 of 2:\n  scale(X=alone" in path.read_text()
 
 
-@pytest.mark.parametrize("name", ["FLAGS_enable_parallel_graph", "FLAGS_cpu_deterministic"])
-def test_flags_that_ask_for_what_is_always_so(
-    name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_a_flag_that_asks_for_what_is_always_so(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name = "FLAGS_enable_parallel_graph"
     monkeypatch.setattr(flags, "_said", set())
     plain, run = training(mlp, momentum), training(mlp, momentum)
     expected = plain.run(batches(2), compiled(plain, 2))
