@@ -25,7 +25,6 @@ def _trained(
         for one in (choice.of_one, choice.of_repeated):
             machine.setattr(one, "told", speed)
         machine.setattr(products, "_LARGE", 1)
-        machine.setattr(products, "_LEAST", 1)
         machine.setattr(processor, "_speeds", {False: speed, True: speed})
         return trained(name, seed, by_panels=True, tier=tier)
 
@@ -56,10 +55,16 @@ def test_else_they_may_be_others(tier: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert not all(_equal(*pair) for pair in pairs)
 
 
-def test_dygraph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products with gradients are autograd's, however fast oneDNN is."""
+def test_what_is_not_timed_follows_from_the_width_of_registers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(processor, "_speeds", {False: 9.0, True: 9.0})
-    monkeypatch.setattr(products.limits, "repeatable", False)
-    assert products.torch_derives() < float("inf")
     monkeypatch.setattr(products.limits, "repeatable", True)
-    assert products.torch_derives() == float("inf")
+    for bits, speed in ((512, 2.0), (256, 1.0), (0, 1.0)):
+        monkeypatch.setattr(products, "vector_bits", lambda bits=bits: bits)
+        assert products._speed(20) == products._speed() == speed
+        assert (products.torch_derives() < float("inf")) is (bits == 512)
+    monkeypatch.setattr(products, "both_are_there", lambda: False)
+    assert products._speed() == 0.0
+    monkeypatch.setattr(products.limits, "repeatable", False)
+    assert products._speed(20) == products._speed() == 9.0

@@ -51,12 +51,13 @@ def onednn_speed(rows: int = _FEW_ROWS + 1) -> float:
         with _lock:
             if many not in _speeds:
                 _speeds[many] = (
-                    _measured(many, torch.get_num_threads()) if _both_are_there() else 0.0
+                    _measured(many, torch.get_num_threads()) if both_are_there() else 0.0
                 )
     return _speeds[many]
 
 
-def _both_are_there() -> bool:
+def both_are_there() -> bool:
+    """Whether torch has both libraries here."""
     mkl, onednn = torch.backends.mkl, torch.backends.mkldnn
     return bool(linear and mkl.is_available() and onednn.is_available())  # type: ignore[no-untyped-call]
 

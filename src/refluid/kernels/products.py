@@ -25,6 +25,7 @@ from refluid.kernels.processor import (
     LARGE_PRODUCT,
     MANY,
     SLIGHTLY,
+    both_are_there,
     onednn_speed,
     vector_bits,
 )
@@ -39,6 +40,8 @@ _LARGE, _LARGE_SLIGHTLY, _LEAST = 2**20, 2**22, 8
 _COPIED = 45
 # Multiplications from which a gradient that Python computes by oneDNN is faster than autograd's.
 _WORTH_PYTHON = 2**23
+# How many times as fast oneDNN is taken to be, by bits of registers, where nothing may be timed.
+_TAKEN = {512: 2.0}
 # Results that are narrower, of so many multiplications, are computed as their transpose.
 _NARROW, _ENOUGH, _DEEP = 12, 2**18, 32
 
@@ -59,7 +62,7 @@ class ProductLimits:
         """The number that holds where oneDNN is so many times as fast; infinite for none."""
         if self.told >= 0 and speed:
             return self.told
-        if self.repeatable or speed < SLIGHTLY:  # another run may have measured something else
+        if speed < SLIGHTLY:
             return math.inf
         return _LARGE if speed >= CLEARLY else _LARGE_SLIGHTLY
 
@@ -75,9 +78,15 @@ limits = ProductLimits()
 
 def torch_derives() -> float:
     """How many multiplications products may have that, with their gradients, are torch's."""
-    if limits.repeatable or onednn_speed() < CLEARLY:
-        return math.inf
-    return _WORTH_PYTHON
+    return _WORTH_PYTHON if _speed() >= CLEARLY else math.inf
+
+
+def _speed(*rows: int) -> float:
+    """`onednn_speed`; where a run has to repeat another, which may measure something else, what
+    follows from the width of registers: MKL uses not always all of 512 bits, but those of 256."""
+    if not limits.repeatable:
+        return onednn_speed(*rows)
+    return _TAKEN.get(vector_bits(), 1.0) if both_are_there() else 0.0
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -259,7 +268,7 @@ def _kind(a: Tensor, b: Tensor) -> str:
         return ""
     if size >= LARGE_PRODUCT and limits.panels and _panels_pay(a, b):
         return "panels"
-    speed = onednn_speed(rows)
+    speed = _speed(rows)
     if speed and 1 < columns < _NARROW and rows > _NARROW and inner >= _DEEP:
         return "narrow"
     large = limits.of(speed)
