@@ -91,6 +91,7 @@ def test_a_right_factor_is_laid_for_several_products(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(choice.of_repeated, "told", 2.4 - told)
         assert choice.pays_shared(170, 256, 3072, 5) is (told > 1)
         assert choice.pays_shared(20, 650, 2600, 35) is (told < 1)
+        assert not choice.pays_shared(700, 650, 2600, 1)  # it lays its factors itself
     assert not choice.pays_shared(170, 256, 3072, 1)
     assert not choice.pays_shared(170, 256, 511, 50)  # narrow
     assert not choice.pays_shared(170, 256, 3072, 2)  # small

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from refluid.kernels import products
 from refluid.kernels.compiled import CompiledLoop
-from refluid.kernels.panels import loops, product, tiles
+from refluid.kernels.panels import choice, loops, product, tiles
 from refluid.kernels.panels.product import laid_product, lay_panels, panel_product
 from tests.kernels.panels import always_by_panels
 
@@ -179,6 +179,18 @@ def test_parts_of_a_transposed_factor_share_what_was_laid(
     monkeypatch.setattr(products.limits, "panels", False)
     products.of_parts(b, size, len(parts))(x[:, parts[0]].t())
     assert entered["multiply_right"] == len(parts) * shares
+
+
+def test_how_factors_lie_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, ...]] = []
+    always_by_panels(monkeypatch)
+    monkeypatch.setattr(choice, "pays_shared", lambda *given: asked.append(given))
+    b = torch.randn(30, 20)
+    for right in (b, b.t().contiguous().t()):
+        products.of_parts(right, 7, 3)
+        products.repeated(right, 7, 3)
+    sizes = 7, 30, 20, 3
+    assert asked == [(*sizes, left, right) for right in (0, 1) for left in (1, 0)]
 
 
 @pytest.mark.parametrize("change", ["flag", "double", "gradient", "strides", "watched"])

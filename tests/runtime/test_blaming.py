@@ -23,15 +23,15 @@ aten: Any = torch.ops.aten
 
 
 def _graph() -> GraphModule:
-    """Halves x, picks rows of it, and takes the largest of each; the second result is x, halved."""
+    """Halves x, picks rows of it, and gives the largest of each, a pair; and x, halved."""
     graph = Graph()
     x, rows = graph.placeholder("x"), graph.placeholder("rows")
     half = graph.call_function(aten.mul_.Scalar, (x, 0.5))
     picked = graph.call_function(aten.index_select.default, (half, 0, rows))
     largest = graph.call_function(aten.max.dim, (picked, 1))
     first = graph.call_function(operator.getitem, (largest, 0))
-    root = graph.call_function(aten.sqrt.default, (first,))
-    graph.output((root, half))
+    pair = graph.call_function(aten.view.default, (first, (2,)))
+    graph.output((pair, half))
     return GraphModule(torch.nn.Module(), graph)
 
 
@@ -55,6 +55,7 @@ def _ops() -> list[Any]:
         (torch.arange(6).view(3, 2), torch.tensor([1, 2]), 0),  # halves of whole numbers
         (torch.ones(3, 2), torch.tensor([1, 3]), 1),
         (torch.ones(3, 0), torch.tensor([1, 2]), 2),  # of none there is no largest
+        (torch.ones(3, 2), torch.tensor([0, 1, 2]), 3),  # of three no pair
     ],
 )
 def test_the_operator_whose_kernel_fails_is_named(x: Tensor, rows: Tensor, place: int) -> None:

@@ -184,7 +184,7 @@ _EFFECTIVE_GPU: list[_Row] = [
     ("use_pinned_memory", True, "lock the pages of host memory"),
     ("benchmark", False, "wait for each operator, so that times are true"),
     ("conv_workspace_size_limit", 512, "MB of workspace for cuDNN's convolutions"),
-    ("cudnn_deterministic", False, "only deterministic cuDNN algorithms"),
+    ("cudnn_deterministic", False, "deterministic cuDNN algorithms; on CPUs as cpu_deterministic"),
     ("cudnn_exhaustive_search", False, "time all cuDNN convolution algorithms, keep the fastest"),
     ("enable_cublas_tensor_op_math", False, "TF32 and short sums in products on GPUs"),
     ("selected_gpus", "", "comma-separated device numbers that cuda_places() returns"),
