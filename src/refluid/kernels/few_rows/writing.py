@@ -6,11 +6,10 @@ the last one by a mask; meanwhile the rows behind them come into the caches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from refluid.kernels.panels.laying import floats, of_numbers
-from refluid.kernels.vectors import LANES, VectorWriter
+from refluid.kernels.vectors import VectorWriter
 
 # Rows of the large matrix, and lines of the small one at most, that are taken at once.
 ROWS = LINES = 4
@@ -28,32 +27,6 @@ class _Rows(VectorWriter):
         """One number of a matrix of any strides, in all lanes."""
         place = self.row(self.row(begin, down, line), right, at)
         return self.spread(self.builder.load(place), self.type)
-
-    def at(self, row: Any, place: Any) -> Any:
-        """A pointer to the vector there."""
-        return self.builder.bitcast(self.builder.gep(row, [place]), self.type.as_pointer())
-
-    def read(self, place: Any, mask: Any) -> Any:
-        if mask is None:
-            return self.builder.load(place, align=4)
-        return self.load(place, mask, self.all(0.0))
-
-    def write(self, value: Any, place: Any, mask: Any) -> None:
-        if mask is None:
-            self.builder.store(value, place, align=4)
-        else:
-            self.store(value, place, mask)
-
-    def vectors(self, numba: Any, count: Any, each: Callable[[Any, Any], None]) -> None:
-        """`each` of the place of every vector of a row, and its mask: None for a whole one."""
-        builder, lanes = self.builder, self.size(LANES)
-        whole = builder.sdiv(count, lanes)
-        with numba.cgutils.for_range(builder, whole) as loop:
-            each(builder.mul(loop.index, lanes), None)
-        done = builder.mul(whole, lanes)
-        left = builder.sub(count, done)
-        with builder.if_then(builder.icmp_signed(">", left, self.size(0))):
-            each(done, self.mask(left))
 
 
 def _adding(lines: int) -> Any:
