@@ -14,6 +14,7 @@ import torch
 import refluid
 
 CPUINFO = Path("/proc/cpuinfo")
+_KINDS = ("family", "cpu family"), ("model", "model")
 
 
 def facts(device: str) -> dict[str, str]:
@@ -30,10 +31,19 @@ def facts(device: str) -> dict[str, str]:
 
 
 def _cpu() -> str:
+    """Processors of one name can differ much: their family and model tell which one it is."""
+    told = _told()
+    model = told.get("model name") or platform.processor() or platform.machine()
+    kind = ", ".join(f"{word} {told[key]}" for word, key in _KINDS if key in told)
+    which = f"{model} ({kind})" if kind else model
+    return f"{len(os.sched_getaffinity(0))} cores of {which}, {_capability()}"
+
+
+def _told() -> dict[str, str]:
+    """What Linux says of the first processor."""
     text = CPUINFO.read_text() if CPUINFO.exists() else ""
-    models = {line.split(":", 1)[1].strip() for line in text.splitlines() if "model name" in line}
-    model = " / ".join(sorted(models)) or platform.processor() or platform.machine()
-    return f"{len(os.sched_getaffinity(0))} cores of {model}, {_capability()}"
+    lines = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    return {key.strip(): value.strip() for key, _, value in lines}
 
 
 def _capability() -> str:

@@ -152,7 +152,9 @@ def entry_of(work: Workload, found: Found, settings: Settings, old: Any) -> dict
 
 
 def kept_in(settings: Settings) -> Path:
-    return KEPT / "-".join(filter(None, (settings.device, settings.half, settings.processor)))
+    threads = f"{settings.threads}-thread" if settings.threads else ""
+    told = settings.device, settings.half, settings.processor, threads
+    return KEPT / "-".join(filter(None, told))
 
 
 def show(results: dict[str, Any]) -> None:
