@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ class Offsets:
         self.array: npt.NDArray[np.int64] = np.asarray(values, np.int64)
         self._values: tuple[int, ...] | None = None
         self._bounds: tuple[int, int] | None = None
-        self._made: dict[tuple[str, torch.device], Tensor] = {}
+        self._made: dict[tuple[Hashable, torch.device], Tensor] = {}
 
     @classmethod
     def of_lengths(cls, lengths: Iterable[int]) -> Offsets:
@@ -96,38 +97,38 @@ class Offsets:
 
     def tensor(self, device: torch.device = _CPU) -> Tensor:
         """The offsets, int64 of shape [sequences + 1]."""
-        return self._once("values", device, lambda: torch.from_numpy(self.array))
+        return self.once("values", lambda: self.array, device)
 
     def length_tensor(self, device: torch.device = _CPU) -> Tensor:
         """The lengths, int64 of shape [sequences]."""
-        return self._once("lengths", device, lambda: torch.from_numpy(self.gaps()))
+        return self.once("lengths", self.gaps, device)
 
     def owners(self, device: torch.device = _CPU) -> Tensor:
         """For each row the sequence that it is part of, int64 of shape [total]."""
-        return self._once(
-            "owners",
-            device,
-            lambda: torch.from_numpy(np.repeat(np.arange(len(self)), self.gaps())),
-        )
+        return self.once("owners", lambda: np.repeat(np.arange(len(self)), self.gaps()), device)
 
     def positions(self, device: torch.device = _CPU) -> Tensor:
         """For each row its place in its sequence, int64 of shape [total]."""
-        return self._once(
-            "positions",
-            device,
-            lambda: torch.from_numpy(
-                np.arange(self.total) - np.repeat(self.array[:-1], self.gaps())
-            ),
-        )
+        return self.once("positions", lambda: np.arange(self.total) - self.begins(), device)
+
+    def begins(self) -> npt.NDArray[np.int64]:
+        """For each row where its sequence begins."""
+        return np.repeat(self.array[:-1], self.gaps())
 
     def through(self, below: Offsets) -> Offsets:
         """These sequences of sequences counted in what the level `below` counts."""
         return Offsets(below.array[self.array])
 
-    def _once(self, name: str, device: torch.device, make: Callable[[], Tensor]) -> Tensor:
+    def once(
+        self, name: Hashable, make: Callable[[], npt.NDArray[Any]], device: torch.device = _CPU
+    ) -> Tensor:
+        """What is derived from the offsets alone, as a tensor that all operators of a step share.
+
+        name: tells it from all else that is. It isn't written to.
+        """
         found = self._made.get((name, device))
         if found is None:
-            found = self._made[name, device] = make().to(device)
+            found = self._made[name, device] = torch.from_numpy(make()).to(device)
         return found
 
 

@@ -208,6 +208,12 @@ def _multiplied(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, numb
     return lanes
 
 
+def _added(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, number: Any) -> Any:
+    given, before = (to.read(place, mask) for place in places)
+    to.write(to.multiply_add(given, number, before), places[1], mask)
+    return lanes
+
+
 def _square(to: VectorWriter, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
     given = to.read(places[0], mask)
     return to.multiply_add(given, given, total)
@@ -245,6 +251,8 @@ highest = _of_row(float("-inf"), _higher, "fmax")
 exponentials = _of_row(0.0, _exponential, "fadd")
 # multiplied(x, out, first, count, by): out = x * by.
 multiplied = _of_row(0.0, _multiplied, "fmax")
+# added(x, out, first, count, by): out += x * by.
+added = _of_row(0.0, _added, "fmax")
 # sigmoids(x, out, first, count, 0), tangents(x, out, first, count, 0): of each; out may be x.
 sigmoids = _of_row(0.0, _sigmoid, "fmax")
 tangents = _of_row(0.0, _tangent, "fmax")

@@ -112,21 +112,27 @@ def repeating(place: Place = HOST) -> Run:
     return run
 
 
+def starting_scope(recording: Recording, place: Place = HOST) -> Scope:
+    """The state before the first step, in a scope of its own."""
+    scope = Scope()
+    for name, value in recording.state.items():
+        tensor = scope.var(name).get_tensor()
+        tensor.set(value.array, place)
+        tensor.set_recursive_sequence_lengths(value.lengths)
+    return scope
+
+
 def steps(recording: Recording, executor: Executor | None = None) -> RunResults:
     """As `run`, with the numbers that refluid computes by default."""
     executor = executor or Executor(HOST)
-    scope = Scope()
-    for name, value in recording.state.items():
-        scope.var(name).get_tensor().set(value.array, executor.place)
-        scope.var(name).get_tensor().set_recursive_sequence_lengths(value.lengths)
-    results: RunResults = []
+    scope, results = starting_scope(recording, executor.place), RunResults()
     for number, step in enumerate(recording.steps):
         program = recording.programs[step.program]
         fetched = executor.run(
             program
             if recording.parallel is None
             else _compiled(program, recording.parallel, executor),
-            feed={name: _fed(value) for name, value in step.feeds.items()},
+            feed={name: fed(value) for name, value in step.feeds.items()},
             fetch_list=list(step.fetches),
             scope=scope,
             return_numpy=False,
@@ -220,7 +226,8 @@ def _counted(program: Program) -> set[str]:
     }
 
 
-def _fed(value: RecordedValue) -> Any:
+def fed(value: RecordedValue) -> Any:
+    """As a user feeds it: an array, or a LoDTensor where there are sequences."""
     if not value.lengths:
         return value.array
     tensor = LoDTensor()

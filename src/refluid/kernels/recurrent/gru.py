@@ -14,10 +14,12 @@ from refluid.kernels.products import repeated
 from refluid.kernels.recurrent.gru_loops import (
     gates_step,
     gates_step_back,
+    gru_steps_at_once,
+    gru_steps_back_at_once,
     state_step,
     state_step_back,
 )
-from refluid.kernels.recurrent.steps import begun, ordered, require_sizes
+from refluid.kernels.recurrent.steps import are_at_once, begun, ordered, require_sizes
 
 _FourTensors = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -70,14 +72,19 @@ def _forward(
     gates, states = torch.empty_like(inputs), begun(state, sizes[0], inputs, width)
     both, candidates = (inputs.new_empty(sizes[0], n * width) for n in (2, 1))
     has_state, kinds = int(state is not None), tuple(acts)
-    order = ordered(starts, rows, width)
-    given = inputs, both, has_state
-    run_gates = bound(gates_step, order, given, bias, states, (gates, reset), kinds)
-    order, made = ordered(starts, rows, width), (gates, batch, hidden)
-    run_state = bound(state_step, order, (candidates, has_state), states, made, kinds)
-    by_gates, by_candidate = (
-        repeated(weight, sizes[0], len(sizes)) for weight in (of_gates, of_candidate)
-    )
+    order, other = (ordered(starts, rows, width) for _ in range(2))
+    weights = of_gates, of_candidate
+    if are_at_once(sizes[0], *weights):
+        given = inputs, both, candidates, has_state
+        made = gates, reset, batch, hidden
+        whole = tuple(weight.contiguous() for weight in weights)
+        gru_steps_at_once((order, other), given, bias, states, made, kinds, whole)
+        return made
+    of_both = inputs, both, has_state
+    run_gates = bound(gates_step, order, of_both, bias, states, (gates, reset), kinds)
+    rest = gates, batch, hidden
+    run_state = bound(state_step, other, (candidates, has_state), states, rest, kinds)
+    by_gates, by_candidate = (repeated(weight, sizes[0], len(sizes)) for weight in weights)
     for step, (count, changed) in enumerate(zip(sizes, cut(reset, sizes), strict=True)):
         continues = step > 0 or state is not None
         if continues:
@@ -111,12 +118,19 @@ def _backward(
         batch.new_zeros(sizes[0], n * width) for n in (2, 1, 1, 1, 1)
     )
     kinds, initial = tuple(acts), begun(state, sizes[0], batch, width)
-    order, grads = ordered(starts, rows, width), (d_hidden.contiguous(), d_states, kept)
-    out = d_inputs, before, d_both, d_candidates
-    run_state = bound(state_step_back, order, grads, (gates, batch), initial, out, kinds)
-    order, written = ordered(starts, rows, width), (d_inputs, before, reset_rows, d_both)
-    run_gates = bound(gates_step_back, order, d_resets, kept, (gates, reset), written, kinds)
+    order, other = (ordered(starts, rows, width) for _ in range(2))
+    grads = d_hidden.contiguous(), d_states, kept
     turned = of_candidate.t(), of_gates.t()
+    if are_at_once(sizes[0], *turned):
+        out = d_inputs, before, reset_rows, d_both, d_candidates
+        made, whole = (gates, reset, batch), tuple(weight.contiguous() for weight in turned)
+        own = *grads, d_resets
+        gru_steps_back_at_once((order, other), own, made, initial, out, kinds, whole)
+        return d_inputs, before, reset_rows, kept.add_(d_states)
+    rest = d_inputs, before, d_both, d_candidates
+    run_state = bound(state_step_back, order, grads, (gates, batch), initial, rest, kinds)
+    written = d_inputs, before, reset_rows, d_both
+    run_gates = bound(gates_step_back, other, d_resets, kept, (gates, reset), written, kinds)
     back_candidate, back_gates = (repeated(weight, sizes[0], len(sizes)) for weight in turned)
     for step, count in reversed([*enumerate(sizes)]):
         run_state(step)

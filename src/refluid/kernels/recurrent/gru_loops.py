@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.kernels.compiled import compiled
-from refluid.kernels.recurrent.rows import activate, add, add_product, bend, put, put_product
+from refluid.kernels.recurrent.rows import (
+    activate,
+    add,
+    add_product,
+    bend,
+    multiply,
+    put,
+    put_product,
+)
 from refluid.kernels.teams import for_team, taken
 
 
@@ -163,3 +171,57 @@ def gates_step_back(
             put(d_inputs[row, : 2 * width], d_both[k])
             put(reset_rows[row], reset[place])
         start = taken(counters[step:]) * part
+
+
+@compiled
+def gru_steps_at_once(
+    orders: Any, given: Any, bias: Any, states: Any, made: Any, acts: Any, weights: Any
+) -> None:
+    """All steps forward, by one thread.
+
+    orders: for each of a step's two loops. given: Input by rows, room for its products of the
+    states before and of these times reset, and whether there are states before the first step.
+    made: by places gates, states times reset and states, and the latter by rows. weights: of gates
+    and candidate.
+    """
+    order, other = orders
+    inputs, both, candidates, has_state = given
+    gates, reset, batch, hidden = made
+    of_gates, of_candidate = weights
+    _, starts, _, _ = order
+    for step in range(len(starts) - 1):
+        begin, end = starts[step], starts[step + 1]
+        count, continues = end - begin, step > 0 or has_state
+        if continues:
+            multiply(both[:count], states[:count], of_gates)
+        gates_step(order, (inputs, both, has_state), bias, states, (gates, reset), acts, step)
+        if continues:
+            multiply(candidates[:count], reset[begin:end], of_candidate)
+        rest = gates, batch, hidden
+        state_step(other, (candidates, has_state), states, rest, acts, step)
+
+
+@compiled
+def gru_steps_back_at_once(
+    orders: Any, grads: Any, made: Any, initial: Any, out: Any, acts: Any, turned: Any
+) -> None:
+    """All steps back, by one thread.
+
+    grads: as `state_step_back` has them, and room for those of states times reset. made: by places
+    gates, states times reset, and states. out: as both loops have it, of the second the states
+    times reset by rows. turned: the transposed weights of candidate and gates.
+    """
+    order, other = orders
+    d_hidden, later, kept, d_resets = grads
+    gates, reset, batch = made
+    d_inputs, before, reset_rows, d_both, d_candidates = out
+    of_candidate, of_gates = turned
+    _, starts, _, _ = order
+    for step in range(len(starts) - 2, -1, -1):
+        count = starts[step + 1] - starts[step]
+        own, rest = (d_hidden, later, kept), (d_inputs, before, d_both, d_candidates)
+        state_step_back(order, own, (gates, batch), initial, rest, acts, step)
+        multiply(d_resets[:count], d_candidates[:count], of_candidate)
+        written = d_inputs, before, reset_rows, d_both
+        gates_step_back(other, d_resets, kept, (gates, reset), written, acts, step)
+        multiply(later[:count], d_both[:count], of_gates)

@@ -10,8 +10,13 @@ from torch import Tensor
 
 from refluid.kernels.compiled import bound
 from refluid.kernels.products import repeated
-from refluid.kernels.recurrent.lstm_loops import lstm_step, lstm_step_back
-from refluid.kernels.recurrent.steps import begun, ordered, require_sizes
+from refluid.kernels.recurrent.lstm_loops import (
+    lstm_step,
+    lstm_step_back,
+    lstm_steps_at_once,
+    lstm_steps_back_at_once,
+)
+from refluid.kernels.recurrent.steps import are_at_once, begun, ordered, require_sizes
 
 _LstmMade = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -68,8 +73,7 @@ def _forward(
     hidden, cells, active = (inputs.new_empty(total, width) for _ in range(3))
     made = hidden, cells, inputs.new_empty(total, 4 * width), active
     states, products = begun(state, sizes[0], inputs, width), inputs.new_empty(sizes[0], 4 * width)
-    run = bound(
-        lstm_step,
+    given = (
         ordered(starts, rows, width),
         (inputs, products, int(state is not None), int(cell is not None)),
         (bias, peephole),
@@ -77,6 +81,10 @@ def _forward(
         made,
         tuple(acts),
     )
+    if are_at_once(sizes[0], weight):
+        lstm_steps_at_once(*given, weight.contiguous())
+        return made
+    run = bound(lstm_step, *given)
     multiply = repeated(weight, sizes[0], len(sizes))
     for step, count in enumerate(sizes):
         if step or state is not None:
@@ -108,8 +116,7 @@ def _backward(
     cell_before = hidden.new_empty(total if len(peephole) else 0, width)
     d_steps = hidden.new_empty(sizes[0], 4 * width)
     d_states, d_cells = (hidden.new_zeros(sizes[0], width) for _ in range(2))
-    run = bound(
-        lstm_step_back,
+    given = (
         ordered(starts, rows, width),
         (d_hidden.contiguous(), d_states, d_cells),
         (hidden, cells, gates, active, peephole),
@@ -117,11 +124,15 @@ def _backward(
         (d_inputs, d_steps, before, cell_before),
         tuple(acts),
     )
-    multiply = repeated(weight.t(), sizes[0], len(sizes))
+    found = d_inputs, before, cell_before, d_states, d_cells
+    if are_at_once(sizes[0], weight):
+        lstm_steps_back_at_once(*given, weight.t().contiguous())
+        return found
+    run, multiply = bound(lstm_step_back, *given), repeated(weight.t(), sizes[0], len(sizes))
     for step, count in reversed([*enumerate(sizes)]):
         run(step)
         multiply(d_states[:count], d_steps[:count])
-    return d_inputs, before, cell_before, d_states, d_cells
+    return found
 
 
 # Operators of torch's, which those who watch calls see.

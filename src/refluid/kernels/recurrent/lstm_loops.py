@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from refluid.kernels.compiled import compiled
-from refluid.kernels.recurrent.rows import activate, add, add_product, bend, put, put_product
+from refluid.kernels.recurrent.rows import (
+    activate,
+    add,
+    add_product,
+    bend,
+    multiply,
+    put,
+    put_product,
+)
 from refluid.kernels.teams import for_team, taken
 
 
@@ -142,3 +150,32 @@ def lstm_step_back(
             if len(before_cell) > 0:
                 put(before_cell[row], before)
         start = taken(counters[step:]) * part
+
+
+@compiled
+def lstm_steps_at_once(
+    order: Any, given: Any, weights: Any, carried: Any, made: Any, acts: Any, weight: Any
+) -> None:
+    """All steps forward, by one thread; weight: that of the products."""
+    _, starts, _, _ = order
+    _, products, has_state, _ = given
+    states, _ = carried
+    for step in range(len(starts) - 1):
+        if step > 0 or has_state:
+            count = starts[step + 1] - starts[step]
+            multiply(products[:count], states[:count], weight)
+        lstm_step(order, given, weights, carried, made, acts, step)
+
+
+@compiled
+def lstm_steps_back_at_once(
+    order: Any, grads: Any, made: Any, initial: Any, out: Any, acts: Any, turned: Any
+) -> None:
+    """All steps back, by one thread; turned: the transposed weight of the products."""
+    _, starts, _, _ = order
+    _, later, _ = grads
+    _, d_step, _, _ = out
+    for step in range(len(starts) - 2, -1, -1):
+        lstm_step_back(order, grads, made, initial, out, acts, step)
+        count = starts[step + 1] - starts[step]
+        multiply(later[:count], d_step[:count], turned)

@@ -9,6 +9,8 @@ from torch import Tensor
 
 # So many numbers of a state are a part of a step, which one thread takes.
 _PART = 2**11
+# Up to so many multiplications of a step one thread computes all steps in one call.
+_AT_ONCE = 2**18
 
 
 class StepOrder(NamedTuple):
@@ -41,3 +43,8 @@ def require_sizes(**given: tuple[Tensor | None, tuple[int, ...]]) -> None:
     for name, (one, sizes) in given.items():
         if one is not None and one.shape != sizes:
             raise RuntimeError(f"{name} of a recurrent unit is {[*one.shape]}, not {[*sizes]}")
+
+
+def are_at_once(count: int, *weights: Tensor) -> bool:
+    """Whether steps of so many sequences are so small that calls are what takes time."""
+    return count * sum(weight.numel() for weight in weights) <= _AT_ONCE

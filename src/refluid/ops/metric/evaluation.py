@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.ops.registry import operator
 from refluid.ops.required import require_rows
+
+Counts = npt.NDArray[np.int64]
 
 
 @operator(
@@ -35,43 +39,49 @@ def auc(
     """
     if Predict.is_meta:
         return Predict.new_empty(1, dtype=torch.float64), StatPos, StatNeg
-    place = (Predict[:, -1] * num_thresholds).long()
-    first, last = map(int, place.aminmax()) if place.numel() else (0, 0)
-    if first < 0 or last > num_thresholds:
-        low, high = Predict[:, -1].aminmax()
+    scores = Predict.detach()[:, -1].cpu().numpy()
+    scaled = scores * scores.dtype.type(num_thresholds)
+    if len(scaled) and not (scaled.min() > -1 and scaled.max() < num_thresholds + 1):
         raise EnforceNotMet(
             "the last column of Predict has to hold numbers from 0 to 1, but holds some from "
-            f"{low:g} to {high:g}: give it what softmax or sigmoid gave"
+            f"{scores.min():g} to {scores.max():g}: give it what softmax or sigmoid gave"
         )
     require_rows("Label", Label, "Predict", len(Predict))
-    positive = Label.reshape(-1) != 0
+    place, positive = scaled.astype(np.int64), Label.reshape(-1).cpu().numpy() != 0
     totals = []
     for stat, chosen in ((StatPos, positive), (StatNeg, ~positive)):
-        counts = torch.bincount(place[chosen], minlength=num_thresholds + 1)
-        totals.append(_slide(stat.view(-1), counts, slide_steps))
-    return _area(totals[0].double(), totals[1].double()), StatPos, StatNeg
+        held = stat.view(-1).cpu()
+        counts = np.bincount(place[chosen], minlength=num_thresholds + 1)
+        totals.append(_slide(held.numpy(), counts, slide_steps))
+        if not stat.is_cpu:
+            stat.view(-1).copy_(held)
+    area = torch.tensor([_area(*totals)], dtype=torch.float64, device=Predict.device)
+    return area, StatPos, StatNeg
 
 
-def _slide(stat: Tensor, counts: Tensor, steps: int) -> Tensor:
+def _slide(stat: Counts, counts: Counts, steps: int) -> Counts:
     """Puts the counts of a batch into the buckets; the counts of the window."""
+    size = len(counts)
     if steps == 0:
-        return stat[: counts.numel()].add_(counts)
-    size = counts.numel()
+        stat[:size] += counts
+        return stat[:size]
     slot = int(stat[-1]) % steps
     own, total = stat[slot * size : (slot + 1) * size], stat[steps * size : (steps + 1) * size]
     total += counts - own
-    own.copy_(counts)
+    own[:] = counts
     stat[-1] += 1
     return total
 
 
-def _area(positive: Tensor, negative: Tensor) -> Tensor:
-    """The area, going from the highest threshold down; 0 where one class is missing."""
-    hits, alarms = positive.flip(0).cumsum(0), negative.flip(0).cumsum(0)
-    start = torch.zeros_like(hits[:1])
-    area = torch.trapezoid(torch.cat((start, hits)), torch.cat((start, alarms)))
-    whole = hits[-1] * alarms[-1]
-    return torch.where(whole > 0, area / whole, torch.zeros_like(area)).reshape(1)
+def _area(positive: Counts, negative: Counts) -> float:
+    """The area, by trapezoids: of two samples in one bucket either may be before the other.
+
+    0 where one class is missing.
+    """
+    up_to, alarms = positive.cumsum(), negative.astype(np.float64)
+    above = up_to[-1] - up_to + positive / 2
+    whole = float(up_to[-1]) * alarms.sum()
+    return float(alarms @ above / whole) if whole > 0 else 0.0
 
 
 @operator("mean_iou", outputs="OutMeanIou OutWrong OutCorrect", uses=None, lod="")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -35,16 +37,18 @@ def context_index(
     sequences: Offsets, shifts: Sequence[int], edges: bool, device: torch.device
 ) -> Tensor:
     """Where `context` finds its rows: in (rows, then what lies outside), shape (n, shifts)."""
-    shift = torch.tensor(list(shifts), device=device)
-    place = sequences.positions(device).unsqueeze(1) + shift
-    length = sequences.length_tensor(device)[sequences.owners(device)].unsqueeze(1)
-    total = sequences.total
-    row = torch.arange(total, device=device).unsqueeze(1) + shift
-    if not edges:
-        return row.masked_fill_((place < 0) | (place >= length), total)
-    before = max(-min(shifts, default=0), 0)
-    row = torch.where(place < 0, total + before + place, row)
-    return torch.where(place >= length, total + before + place - length, row)
+
+    def make() -> npt.NDArray[np.int64]:
+        shift, total = np.array(shifts, np.int64), sequences.total
+        begin, row = sequences.begins()[:, None], np.arange(total)[:, None] + shift
+        end = begin + np.repeat(sequences.gaps(), sequences.gaps())[:, None]
+        if not edges:
+            return np.where((row < begin) | (row >= end), total, row)
+        first, last = total + max(-min(shifts, default=0), 0), row - end
+        outside = np.where(row < begin, first + row - begin, first + last)
+        return np.where((row < begin) | (row >= end), outside, row)
+
+    return sequences.once(("context", *shifts, edges), make, device)
 
 
 def shifts_of(context_length: int, context_start: int, context_stride: int) -> range:

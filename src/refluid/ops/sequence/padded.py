@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -49,13 +51,15 @@ def pad_rows(rows: Tensor, sequences: Offsets, length: int, fill: Tensor | float
     if many and length == sequences.longest and _is_number(fill):
         return pad_sequence(list(rows.split_with_sizes(sequences.lengths)), True, float(fill))
     filled = fill.to(rows.dtype) if isinstance(fill, Tensor) else rows.new_full((), fill)
-    places = torch.arange(length, device=rows.device)
-    index = sequences.tensor(rows.device)[:-1].unsqueeze(1) + places
-    past = inside(sequences, length, rows.device).logical_not_()
-    # What follows the end is the row after the last one.
-    return take_rows(
-        torch.cat((rows, filled.expand(1, *rest))), index.masked_fill_(past, sequences.total)
-    )
+
+    def places() -> npt.NDArray[np.int64]:
+        """What follows the end is the row after the last one."""
+        place = np.arange(length)
+        found = sequences.array[:-1, None] + place
+        return np.where(place < sequences.gaps()[:, None], found, sequences.total)
+
+    index = sequences.once(("padded", length), places, rows.device)
+    return take_rows(torch.cat((rows, filled.expand(1, *rest))), index)
 
 
 def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:
@@ -67,4 +71,9 @@ def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:
     flat = padded.reshape(count * length, *padded.shape[2:])
     if sequences.all_are(length):
         return flat
-    return take_rows(flat, ranges(torch.arange(count, device=padded.device) * length, sequences))
+
+    def places() -> npt.NDArray[np.int64]:
+        skipped = np.arange(count) * length - sequences.array[:-1]
+        return np.arange(sequences.total) + np.repeat(skipped, sequences.gaps())
+
+    return take_rows(flat, sequences.once(("unpadded", length), places, padded.device))
