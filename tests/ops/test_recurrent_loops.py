@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from torch import Tensor
 from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.core.offsets import Offsets
+from refluid.core.offsets import Levels, Offsets
 from refluid.kernels import recurrent
+from refluid.kernels.products import limits
+from refluid.kernels.recurrent import steps
 from refluid.ops.rnn import gate_activations
 from refluid.ops.rnn.gate_activations import loops_of
 from refluid.ops.rnn.gru import gru, gru_grad
@@ -97,10 +100,14 @@ def gru_of(draws: np.random.Generator) -> tuple[list[int], Given, Given]:
 UNITS = {"lstm": (lstm_of, lstm, lstm_grad), "gru": (gru_of, gru, gru_grad)}
 
 
+def lod_of(lengths: list[int]) -> Levels:
+    return (Offsets.of_lengths(lengths),)
+
+
 def results(unit: str, given: Given, attrs: Given, lengths: list[int], grad: Tensor) -> list[Any]:
     """All outputs, and all gradients from that of Hidden."""
     _, forward, backward = UNITS[unit]
-    lod = (Offsets.of_lengths(lengths),)
+    lod = lod_of(lengths)
     made = forward(*given.values(), **attrs, lod_Input=lod)[:4]
     return [*made, *backward(*given.values(), *made, grad, **attrs, lod_Input=lod)]
 
@@ -118,10 +125,11 @@ def close(found: list[Any], wanted: list[Any]) -> None:
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("seed", range(12))
-def test_any_units(unit: str, seed: int, runs: list[str]) -> None:
+def test_any_units(unit: str, seed: int, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     draws = np.random.default_rng(seed)
     for _ in range(12):
         torch.set_num_threads(int(draws.integers(1, 5)))
+        monkeypatch.setattr(steps, "_AT_ONCE", int(draws.choice([0, 2**18])))
         lengths, given, attrs = UNITS[unit][0](draws)
         grad = numbers(draws, sum(lengths), given["Weight"].shape[0])
         kept = [None if one is None else one.clone() for one in (*given.values(), grad)]
@@ -132,6 +140,23 @@ def test_any_units(unit: str, seed: int, runs: list[str]) -> None:
             close(found, results(unit, given, attrs, lengths, grad))
         assert len(runs) == ran
     assert {f"{unit}_steps", f"{unit}_gradients"} == {*runs}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("seed", range(4))
+def test_gradients_of_what_the_other_way_made(unit: str, seed: int) -> None:
+    """Steps are left to loops from some call on, which may be that of a gradient."""
+    draws = np.random.default_rng(200 + seed)
+    lengths, given, attrs = UNITS[unit][0](draws)
+    _, forward, backward = UNITS[unit]
+    grad, lod = numbers(draws, sum(lengths), given["Weight"].shape[0]), lod_of(lengths)
+    wanted = results(unit, given, attrs, lengths, grad)
+    for loops in (False, True):
+        with flags.override({FLAG: loops}):
+            made = forward(*given.values(), **attrs, lod_Input=lod)[:4]
+        with flags.override({FLAG: not loops}):
+            found = backward(*given.values(), *made, grad, **attrs, lod_Input=lod)
+        close([*made, *found], wanted)
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -186,7 +211,12 @@ def test_who_takes_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.no_grad():
         assert loops_of(x, watched) is recurrent
     monkeypatch.setattr(gate_activations, "_MANY", 129)
-    assert loops_of(x) is None
+    monkeypatch.setattr(gate_activations, "_few_gates", count())
+    monkeypatch.setattr(gate_activations, "_OFTEN", 3)
+    assert [loops_of(x) for _ in range(5)] == [None] * 3 + [recurrent] * 2
+    monkeypatch.setattr(gate_activations, "_few_gates", count())
+    monkeypatch.setattr(limits, "repeatable", True)
+    assert loops_of(x) is recurrent
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -215,19 +245,12 @@ def test_wrong_sizes_are_refused(unit: str) -> None:
 
 
 def test_kernels_leave_first_states_alone() -> None:
-    state, cell, rows, starts = (
-        torch.ones(2, 8),
-        torch.ones(2, 8),
-        torch.arange(4),
-        torch.tensor([0, 2, 4]),
-    )
+    state, cell = torch.ones(2, 8), torch.ones(2, 8)
+    rows, starts = torch.arange(4), torch.tensor([0, 2, 4])
     weight, bias, none = torch.ones(8, 32), torch.ones(32), torch.empty(0, 8)
-    recurrent.lstm_steps(
-        torch.ones(4, 32), weight, bias, none, state, cell, rows, starts, (1, 2, 2)
-    )
-    recurrent.gru_steps(
-        torch.ones(4, 24), weight[:, :16], weight[:, :8], bias[:24], state, rows, starts, (1, 2, 0)
-    )
+    order, gates = (rows, starts), (weight[:, :16], weight[:, :8], bias[:24])
+    recurrent.lstm_steps(torch.ones(4, 32), weight, bias, none, state, cell, *order, (1, 2, 2))
+    recurrent.gru_steps(torch.ones(4, 24), *gates, state, *order, (1, 2, 0))
     assert torch.equal(state, torch.ones(2, 8))
     assert torch.equal(cell, state)
 

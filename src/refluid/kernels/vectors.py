@@ -89,7 +89,7 @@ class VectorWriter:
         """A pointer to the vector there."""
         return self.builder.bitcast(self.builder.gep(row, [place]), self.type.as_pointer())
 
-    def vectors(self, numba: Any, count: Any, each: Callable[[Any, Any], None]) -> None:
+    def each_vector(self, numba: Any, count: Any, each: Callable[[Any, Any], None]) -> None:
         """`each` of the place of every vector of a row, and its mask: None for a whole one."""
         builder, lanes = self.builder, self.size(LANES)
         whole = builder.sdiv(count, lanes)
@@ -177,7 +177,7 @@ def _of_row(start: float, each: EachVector, end: str) -> Any:
                 places = [to.at(one, place) for one in begins]
                 builder.store(each(to, places, mask, builder.load(kept), spread), kept)
 
-            to.vectors(numba, count, all_lanes)
+            to.each_vector(numba, count, all_lanes)
             return to.reduced(end, builder.load(kept))
 
         def typed(_typing: Any, x: Any, out: Any, first: Any, count: Any, number: Any) -> Any:

@@ -54,7 +54,7 @@ def _adding(lines: int) -> Any:
                     total = to.multiply_add(one, factor, total)
                 to.write(total, to.at(target, place), mask)
 
-        to.vectors(numba, count, each)
+        to.each_vector(numba, count, each)
 
     return of_numbers(8, generate)
 
@@ -85,7 +85,7 @@ def _dotting(lines: int) -> Any:
                 for factor, total in zip(found, line, strict=True):
                     builder.store(to.multiply_add(one, factor, builder.load(total)), total)
 
-        to.vectors(numba, count, each)
+        to.each_vector(numba, count, each)
         for m, line in enumerate(sums):
             for r, total in enumerate(line):
                 place = to.row(to.row(out, down, m), right, r)
@@ -120,7 +120,7 @@ def _spanning() -> Any:
             for r, total in enumerate(sums):
                 to.write(builder.load(total), to.at(to.row(out, apart, r), place), mask)
 
-        to.vectors(numba, count, each)
+        to.each_vector(numba, count, each)
 
     return of_numbers(9, generate)
 

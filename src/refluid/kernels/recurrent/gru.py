@@ -19,7 +19,7 @@ from refluid.kernels.recurrent.gru_loops import (
     state_step,
     state_step_back,
 )
-from refluid.kernels.recurrent.steps import are_at_once, begun, ordered, require_sizes
+from refluid.kernels.recurrent.steps import are_at_once, begun, ordered, require_sizes, sizes_of
 
 _FourTensors = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -48,8 +48,8 @@ def gru_gradients(*given: Any) -> _FourTensors:
     return found
 
 
-def _require(of_gates: Tensor, of_candidate: Tensor, state: Tensor | None, starts: Tensor) -> None:
-    width, first = of_gates.shape[0], int(starts[1])
+def _require(of_gates: Tensor, of_candidate: Tensor, state: Tensor | None, first: int) -> None:
+    width = of_gates.shape[0]
     require_sizes(weight=(of_gates, (width, 2 * width)), candidate=(of_candidate, (width, width)))
     require_sizes(state=(None if state is None else state[:first], (first, width)))
 
@@ -65,9 +65,9 @@ def _forward(
     acts: Sequence[int],
 ) -> _FourTensors:
     total, width = inputs.shape[0], of_gates.shape[0]
-    _require(of_gates, of_candidate, state, starts)
+    inputs, sizes = inputs.contiguous(), sizes_of(starts)
+    _require(of_gates, of_candidate, state, sizes[0])
     require_sizes(input=(inputs, (len(rows), 3 * width)), bias=(bias, (3 * width,)))
-    inputs, sizes = inputs.contiguous(), starts.diff().tolist()
     reset, batch, hidden = (inputs.new_empty(total, width) for _ in range(3))
     gates, states = torch.empty_like(inputs), begun(state, sizes[0], inputs, width)
     both, candidates = (inputs.new_empty(sizes[0], n * width) for n in (2, 1))
@@ -108,8 +108,8 @@ def _backward(
     starts: Tensor,
     acts: Sequence[int],
 ) -> _FourTensors:
-    width, sizes = of_gates.shape[0], starts.diff().tolist()
-    _require(of_gates, of_candidate, state, starts)
+    width, sizes = of_gates.shape[0], sizes_of(starts)
+    _require(of_gates, of_candidate, state, sizes[0])
     like = (len(rows), width)
     require_sizes(hidden=(batch, like), reset=(reset, like), gradient=(d_hidden, like))
     require_sizes(gates=(gates, (like[0], 3 * width)))

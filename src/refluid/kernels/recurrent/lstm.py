@@ -16,7 +16,7 @@ from refluid.kernels.recurrent.lstm_loops import (
     lstm_steps_at_once,
     lstm_steps_back_at_once,
 )
-from refluid.kernels.recurrent.steps import are_at_once, begun, ordered, require_sizes
+from refluid.kernels.recurrent.steps import are_at_once, begun, ordered, require_sizes, sizes_of
 
 _LstmMade = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -46,9 +46,9 @@ def lstm_gradients(*given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def _require(
-    weight: Tensor, peephole: Tensor, state: Tensor | None, cell: Tensor | None, starts: Tensor
+    weight: Tensor, peephole: Tensor, state: Tensor | None, cell: Tensor | None, first: int
 ) -> None:
-    width, first = weight.shape[0], int(starts[1])
+    width = weight.shape[0]
     require_sizes(weight=(weight, (width, 4 * width)))
     require_sizes(peephole=(peephole, (len(peephole) and 3, width)))
     for one in (state, cell):
@@ -67,9 +67,9 @@ def _forward(
     acts: Sequence[int],
 ) -> _LstmMade:
     total, width = inputs.shape[0], weight.shape[0]
-    _require(weight, peephole, state, cell, starts)
+    inputs, sizes = inputs.contiguous(), sizes_of(starts)
+    _require(weight, peephole, state, cell, sizes[0])
     require_sizes(input=(inputs, (len(rows), 4 * width)), bias=(bias, (4 * width,)))
-    inputs, sizes = inputs.contiguous(), starts.diff().tolist()
     hidden, cells, active = (inputs.new_empty(total, width) for _ in range(3))
     made = hidden, cells, inputs.new_empty(total, 4 * width), active
     states, products = begun(state, sizes[0], inputs, width), inputs.new_empty(sizes[0], 4 * width)
@@ -107,8 +107,8 @@ def _backward(
     starts: Tensor,
     acts: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    (total, width), sizes = hidden.shape, starts.diff().tolist()
-    _require(weight, peephole, state, cell, starts)
+    (total, width), sizes = hidden.shape, sizes_of(starts)
+    _require(weight, peephole, state, cell, sizes[0])
     like = (len(rows), weight.shape[0])
     require_sizes(hidden=(hidden, like), cell=(cells, like), gradient=(d_hidden, like))
     require_sizes(active=(active, like), gates=(gates, (like[0], 4 * like[1])))

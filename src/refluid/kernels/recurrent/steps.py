@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -31,6 +32,12 @@ class StepOrder(NamedTuple):
 def ordered(starts: Tensor, rows: Tensor, width: int) -> StepOrder:
     """For one loop over the steps of a unit whose state has so many numbers."""
     return StepOrder(torch.zeros_like(starts), starts, rows, max(1, _PART // width))
+
+
+def sizes_of(starts: Tensor) -> list[int]:
+    """How many sequences each step has."""
+    bounds = starts.tolist()  # `diff` takes several operators
+    return [end - begin for begin, end in pairwise(bounds)]
 
 
 def begun(initial: Tensor | None, count: int, like: Tensor, width: int) -> Tensor:

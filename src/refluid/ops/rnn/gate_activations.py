@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
+from refluid.kernels.products import limits
 
 aten = torch.ops.aten
 
@@ -70,16 +72,22 @@ def numbers_of(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(known.index(activation(name)) for name in names)
 
 
-# Of fewer numbers of gates, the code for loops costs more to load than a program's steps gain.
-_MANY = 2**17
+# Of fewer numbers of gates, a few steps gain less than it takes to load the code for loops: before
+# so many calls of such units they are left to torch.
+_MANY, _OFTEN = 2**17, 64
+
+_few_gates = count()
 
 
 def loops_of(gates: Tensor, *others: Tensor | None) -> Any:
     """`kernels/recurrent`, where the steps over so many gates are compiled loops; else None.
 
-    They are for float32 on the CPU.
+    They are for float32 on the CPU, of many gates or where such units are called often.
     """
-    if gates.numel() < _MANY or not flags.value("refluid_recurrent_loops"):
+    if not flags.value("refluid_recurrent_loops"):
+        return None
+    # Runs that have to repeat one another begin with loops.
+    if gates.numel() < _MANY and not limits.repeatable and next(_few_gates) < _OFTEN:
         return None
     given = [gates, *(one for one in others if one is not None)]
     if torch.is_grad_enabled() and any(one.requires_grad for one in given):

@@ -104,7 +104,9 @@ def bias_gradient(bias: Tensor, d_gates: Tensor, cell: Tensor, before: Tensor | 
         _, d_i, d_f, d_o = d_gates.chunk(4, 1)
         sums += [(d_i * before).sum(0), (d_f * before).sum(0), (d_o * cell).sum(0)]
     unused = bias.numel() - sum(one.numel() for one in sums)
-    return torch.cat([*sums, bias.new_zeros(unused)]).view(bias.shape)
+    if unused:
+        sums.append(bias.new_zeros(unused))
+    return (torch.cat(sums) if len(sums) > 1 else sums[0]).view(bias.shape)
 
 
 def lstm_forward(

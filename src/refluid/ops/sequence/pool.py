@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,7 +23,8 @@ _SUM, _MAX = 0, 2  # modes of torch.embedding_bag
 
 def _bags(rows: Tensor, sequences: Offsets, mode: int) -> tuple[Tensor, Tensor]:
     """Sums or maxima, and where the maxima lie."""
-    every = torch.arange(rows.shape[0], device=rows.device)
+    count = rows.shape[0]
+    every = sequences.once(("every", count), lambda: np.arange(count), rows.device)
     offsets = sequences.tensor(rows.device)
     out = torch.embedding_bag(rows, every, offsets, False, mode, False, None, True)
     return out[0], out[3]
