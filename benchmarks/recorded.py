@@ -38,8 +38,9 @@ from tests.golden import GOLDEN, recorded_models
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 WAYS = ("plain_ms", "cached_ms", "compiled_ms")
-# Runs of each recorded step before any is timed, and seconds of a model that are timed.
-WARM, SECONDS, LEAST = 6, 0.5, 3
+# Rounds of the recorded steps before any is timed, at least and for so many seconds; and those that
+# are timed.
+WARM, LEAST, SECONDS = 6, 3, 0.7
 SHOWN = 20
 
 
@@ -100,13 +101,15 @@ def measured(recording: Recording) -> Sequence[float]:
             run()
         return (time.process_time() - begin) / len(runs)
 
-    for _ in range(WARM):
-        round_()
-    with no_collection():
+    def rounds(least: int) -> Sequence[float]:
         found = [round_()]
-        while len(found) < LEAST or sum(found) * len(runs) < SECONDS:
+        while len(found) < least or sum(found) * len(runs) < SECONDS:
             found.append(round_())
-    return found
+        return found
+
+    rounds(WARM)
+    with no_collection():
+        return rounds(LEAST)
 
 
 def compare(names: Sequence[str]) -> Iterator[Compared]:
