@@ -217,6 +217,7 @@ def test_who_takes_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_activations, "_few_gates", count())
     monkeypatch.setattr(limits, "repeatable", True)
     assert loops_of(x) is recurrent
+    assert loops_of(x[:0]) is None  # there are no steps
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -84,7 +84,7 @@ def loops_of(gates: Tensor, *others: Tensor | None) -> Any:
 
     They are for float32 on the CPU, of many gates or where such units are called often.
     """
-    if not flags.value("refluid_recurrent_loops"):
+    if not gates.numel() or not flags.value("refluid_recurrent_loops"):
         return None
     # Runs that have to repeat one another begin with loops.
     if gates.numel() < _MANY and not limits.repeatable and next(_few_gates) < _OFTEN:
