@@ -17,7 +17,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +114,19 @@ def measured(recording: Recording) -> Sequence[float]:
         return rounds(LEAST)
 
 
-def compare(names: Sequence[str]) -> Iterator[Compared]:
-    models = recorded_models()
+def alone(name: str, tier: str) -> Sequence[float]:
+    """`measured`, in a process of its own."""
+    torch.set_num_threads(1)
+    fluid.set_flags({"FLAGS_refluid_tier": tier})
+    return measured(load_recording(GOLDEN / "zoo" / name))
+
+
+def compare(names: Sequence[str], tier: str) -> Iterator[Compared]:
+    """One model after the other, each in a process that hasn't trained another one."""
+    models, fresh = recorded_models(), get_context("spawn")
     for name in track(names, "recorded models", console=Console(stderr=True)):
-        ours = measured(load_recording(GOLDEN / "zoo" / name))
+        with ProcessPoolExecutor(1, fresh) as process:
+            ours = process.submit(alone, name, tier).result()
         yield Compared(name, fluids(models[name]), ours)
 
 
@@ -150,9 +161,7 @@ def main() -> None:
     options = parser.parse_args()
     if not recorded_models():
         sys.exit("no recordings: set REFLUID_GOLDEN to their folder")
-    torch.set_num_threads(1)
-    fluid.set_flags({"FLAGS_refluid_tier": options.tier})
-    found = list(compare(options.only or sorted(recorded_models())))
+    found = list(compare(options.only or sorted(recorded_models()), options.tier))
     print(markdown(found))
     if options.json:
         kept = {one.name: {"fluid": one.theirs, "refluid": list(one.ours)} for one in found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from refluid.kernels.panels import choice
 
@@ -50,12 +51,24 @@ def test_each_size_is_tried_where_one_product_says_nothing(
         ((260, 1024), (1024, 1), (1024, 1030), (1030, 1)),
         ((260, 1024), (1024, 1), (1024, 1030), (1, 1024)),
     }
-    assert len(tried) == 2 + int(choice.linear is not None)  # what loses to one isn't tried on
+    assert len(tried) == 2
     monkeypatch.setattr(choice, "of_one", lambda: 1.1)
     monkeypatch.setattr(choice.of_one, "told", None, raising=False)
     monkeypatch.setattr(choice, "_MOST", 2)
     assert choice.pays(600, 1024, 1030)
     assert len(choice._known) == 2
+
+
+@pytest.mark.parametrize("speed", [0.9, 2.0])
+def test_the_rival_is_the_library_that_would_compute_it(
+    speed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rivals: list[Any] = []
+    monkeypatch.setattr(choice, "_by_onednn", lambda a, b: a @ b)
+    monkeypatch.setattr(choice, "is_faster", lambda _ours, usual, _: not rivals.append(usual))
+    monkeypatch.setattr(choice, "onednn_speed", lambda _rows: speed)
+    assert choice._is_faster(64, 512, 1024, 0, 0) == 1.0
+    assert rivals == [torch.mm if speed < 1 else choice._by_onednn]
 
 
 def test_it_is_found_out_by_trying_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,9 @@ from refluid.kernels.panels.product import laid_product, lay_panels, panel_produ
 from refluid.kernels.processor import (
     LARGE_FACTOR,
     LARGE_PRODUCT,
+    SLIGHTLY,
     apart,
+    onednn_speed,
     shortest,
     vector_bits,
 )
@@ -117,17 +119,14 @@ def _tried(
 
 
 def _is_faster(rows: int, inner: int, columns: int, left: int, right: int, times: int = 1) -> float:
-    """1 where it is faster than by each of torch's libraries, else 0."""
+    """1 where it is faster than by that library of torch's which would compute it, else 0."""
     a, b = _lying(rows, inner, left), _lying(inner, columns, right)
-    usual: list[Callable[..., Any]] = [torch.mm]
-    if linear is not None:
-        usual.append(_by_onednn)
+    usual: Callable[..., Any] = _by_onednn if onednn_speed(rows) >= SLIGHTLY else torch.mm
     ours: Callable[..., Any] = panel_product
     if times > 1:
-        ours = partial(_by_one_right_factor, times)
-        usual = [partial(_again, times, way) for way in usual]
+        ours, usual = partial(_by_one_right_factor, times), partial(_again, times, usual)
     ours(a, b)
-    return float(all(is_faster(ours, way, (a, b)) for way in usual))
+    return float(is_faster(ours, usual, (a, b)))
 
 
 def _by_one_right_factor(times: int, a: Tensor, b: Tensor) -> None:
