@@ -8,6 +8,7 @@ import os
 import random
 import threading
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ import refluid.ops  # noqa: F401
 from refluid.core import flags
 from refluid.core.random import seed_all
 from refluid.ops import registry
+from refluid.ops.rnn import gate_activations
 from refluid.runtime.writing import CONTROL, FEEDING
 from tests.golden import GOLDEN
 from tests.interrupting import interruptible
@@ -64,6 +66,12 @@ def _numbers_of_its_own(request: pytest.FixtureRequest) -> None:
         elif isinstance(value, np.random.Generator):
             bits = value.bit_generator
             _, bits.state = _first_states.setdefault(id(value), (value, bits.state))
+
+
+@pytest.fixture(autouse=True)
+def _recurrent_units_begin_anew() -> None:
+    """Small ones are left to torch as often in each test, whichever ran before it."""
+    gate_activations._few_gates = count()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from refluid import fluid
+from refluid.core import flags
 from refluid.fluid.contrib.memory_report import memory_report
+from refluid.ops.rnn import gate_activations
 from refluid.runtime.footprint import planned_peak
 from refluid.runtime.memory import Memory
 from refluid.runtime.request import Request
@@ -76,19 +78,25 @@ def _layers_of_lstm() -> tuple[Any, Feeds]:
 
 
 @pytest.mark.parametrize("build", [_static, _dynamic, _cell, _lstm, _gru, _layers_of_lstm])
-def test_what_loops_keep_is_planned(build: Callable[[], tuple[Any, Feeds]]) -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_loops_keep_is_planned(
+    build: Callable[[], tuple[Any, Feeds]], compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate_activations, "_MANY", 1)
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         out, feed = build()
         loss = layers.mean(layers.square(out))
         fluid.optimizer.SGD(0.1).minimize(loss)
     executor = fluid.Executor()
-    with fluid.scope_guard(fluid.Scope()):
+    loops = flags.override({"FLAGS_refluid_recurrent_loops": compiled})
+    with fluid.scope_guard(fluid.Scope()), loops:
         executor.run(startup)
         report = memory_report(executor, main, feed, [loss])
     own, planned = report.peak - report.state, report.planned.peak - report.planned.state
     # DynamicRNN 1.16 in a process's first run, in which things are made that stay, 1.23 later.
-    assert 0.95 * own <= planned <= 1.25 * own
+    # Compiled loops of an LSTM's steps keep less than torch's kernels, for which it is planned.
+    assert 0.95 * own <= planned <= (1.35 if compiled and build is _lstm else 1.25) * own
 
 
 def _chain(memory: Memory) -> int:
