@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -76,7 +76,7 @@ def numbers_of(names: Sequence[str]) -> tuple[int, ...]:
 # so many calls of such units they are left to torch.
 _MANY, _OFTEN = 2**17, 64
 
-_few_gates = count()
+_few_gates: Iterator[int] = count()
 
 
 def loops_of(gates: Tensor, *others: Tensor | None) -> Any:
