@@ -31,7 +31,7 @@ class Offsets:
         self.array: npt.NDArray[np.int64] = np.asarray(values, np.int64)
         self._values: tuple[int, ...] | None = None
         self._bounds: tuple[int, int] | None = None
-        self._made: dict[tuple[Hashable, torch.device], Tensor] = {}
+        self._made: dict[Hashable, Tensor] = {}
 
     @classmethod
     def of_lengths(cls, lengths: Iterable[int]) -> Offsets:
@@ -40,6 +40,11 @@ class Offsets:
 
     def __len__(self) -> int:
         """The number of sequences."""
+        return len(self.array) - 1
+
+    @property
+    def count(self) -> int:
+        """The same; a plan that is written out follows this number, and not what `len` gives."""
         return len(self.array) - 1
 
     def __eq__(self, other: object) -> bool:
@@ -97,19 +102,19 @@ class Offsets:
 
     def tensor(self, device: torch.device = _CPU) -> Tensor:
         """The offsets, int64 of shape [sequences + 1]."""
-        return self.once("values", lambda: self.array, device)
+        return self.once(_values, device=device)
 
     def length_tensor(self, device: torch.device = _CPU) -> Tensor:
         """The lengths, int64 of shape [sequences]."""
-        return self.once("lengths", self.gaps, device)
+        return self.once(Offsets.gaps, device=device)
 
     def owners(self, device: torch.device = _CPU) -> Tensor:
         """For each row the sequence that it is part of, int64 of shape [total]."""
-        return self.once("owners", lambda: np.repeat(np.arange(len(self)), self.gaps()), device)
+        return self.once(_owners, device=device)
 
     def positions(self, device: torch.device = _CPU) -> Tensor:
         """For each row its place in its sequence, int64 of shape [total]."""
-        return self.once("positions", lambda: np.arange(self.total) - self.begins(), device)
+        return self.once(_positions, device=device)
 
     def begins(self) -> npt.NDArray[np.int64]:
         """For each row where its sequence begins."""
@@ -120,16 +125,32 @@ class Offsets:
         return Offsets(below.array[self.array])
 
     def once(
-        self, name: Hashable, make: Callable[[], npt.NDArray[Any]], device: torch.device = _CPU
+        self,
+        make: Callable[..., npt.NDArray[Any]],
+        *given: Hashable,
+        device: torch.device = _CPU,
     ) -> Tensor:
-        """What is derived from the offsets alone, as a tensor that all operators of a step share.
+        """`make(self, *given)` as a tensor that all operators of a step share, and don't write to.
 
-        name: tells it from all else that is. It isn't written to.
+        make: a function that knows nothing but what it is given.
         """
-        found = self._made.get((name, device))
+        key = (make, given, device)
+        found = self._made.get(key)
         if found is None:
-            found = self._made[name, device] = torch.from_numpy(make()).to(device)
+            found = self._made[key] = torch.from_numpy(make(self, *given)).to(device)
         return found
+
+
+def _values(offsets: Offsets) -> npt.NDArray[np.int64]:
+    return offsets.array
+
+
+def _owners(offsets: Offsets) -> npt.NDArray[np.int64]:
+    return np.repeat(np.arange(len(offsets)), offsets.gaps())
+
+
+def _positions(offsets: Offsets) -> npt.NDArray[np.int64]:
+    return np.arange(offsets.total) - offsets.begins()
 
 
 Levels = tuple[Offsets, ...]

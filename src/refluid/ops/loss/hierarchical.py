@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.selected_rows import SelectedRows
@@ -74,7 +73,7 @@ def hierarchical_sigmoid(
     """
     require_rows("Label", Label, "X", X.shape[0])
     nodes, right, inside = _paths(Label, PathTable, PathCode, num_classes)
-    scores = torch.bmm(F.embedding(nodes, W), X.unsqueeze(2)).squeeze(2)
+    scores = torch.bmm(torch.embedding(W, nodes), X.unsqueeze(2)).squeeze(2)
     if Bias is not None:
         scores = scores + Bias.reshape(-1)[nodes]
     scores = (scores * inside).clamp(-_BOUND, _BOUND)
@@ -99,7 +98,7 @@ def hierarchical_sigmoid_grad(
     """Gradients of X, W (rows of the nodes seen where is_sparse) and Bias."""
     nodes, right, inside = _paths(Label, PathTable, PathCode, num_classes)
     grad = (-torch.expm1(-PreOut) - right.to(PreOut.dtype)) * inside * d_Out.reshape(-1, 1)
-    d_x = torch.bmm(grad.unsqueeze(1), F.embedding(nodes, W)).squeeze(1)
+    d_x = torch.bmm(grad.unsqueeze(1), torch.embedding(W, nodes)).squeeze(1)
     seen = nodes.reshape(-1)
     values = (grad.unsqueeze(2) * X.unsqueeze(1)).reshape(-1, X.shape[1])
     d_bias = None

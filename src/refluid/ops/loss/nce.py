@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.dtypes import VarType
@@ -89,7 +88,7 @@ def nce(
         drawn = source.draw(engine_of(source, seed, random), rows * num_neg_samples)
         negative = torch.from_numpy(drawn).view(rows, num_neg_samples)
     classes = torch.cat((true, negative.to(Label.device)), 1)
-    scores = torch.bmm(F.embedding(classes, Weight), Input.unsqueeze(2)).squeeze(2)
+    scores = torch.bmm(torch.embedding(Weight, classes), Input.unsqueeze(2)).squeeze(2)
     if Bias is not None:
         scores = scores + Bias.reshape(-1)[classes]
     chance = torch.sigmoid(scores)
@@ -129,7 +128,7 @@ def nce_grad(
     grad = torch.cat((-noise[:, :count], SampleLogits[:, count:]), 1) * share * d_Cost
     if SampleWeight is not None:
         grad = grad * SampleWeight.reshape(-1, 1)
-    d_input = torch.bmm(grad.unsqueeze(1), F.embedding(SampleLabels, Weight)).squeeze(1)
+    d_input = torch.bmm(grad.unsqueeze(1), torch.embedding(Weight, SampleLabels)).squeeze(1)
     classes = SampleLabels.reshape(-1)
     values = (grad.unsqueeze(2) * Input.unsqueeze(1)).reshape(-1, Input.shape[1])
     d_bias = None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from refluid.core.dtypes import VarType, to_torch
@@ -41,7 +40,7 @@ def _define(name: str, strip: bool, extra: dict[str, Any]) -> None:
         table_names: Sequence[str] = (),
     ) -> Tensor:
         ids = ids_of(Ids)
-        out = F.embedding(ids, W)
+        out = torch.embedding(W, ids)
         if padding_idx == -1:
             return out
         return out.masked_fill_((ids == padding_idx).unsqueeze(-1), 0.0)

@@ -37,18 +37,20 @@ def context_index(
     sequences: Offsets, shifts: Sequence[int], edges: bool, device: torch.device
 ) -> Tensor:
     """Where `context` finds its rows: in (rows, then what lies outside), shape (n, shifts)."""
+    return sequences.once(_context_rows, tuple(shifts), edges, device=device)
 
-    def make() -> npt.NDArray[np.int64]:
-        shift, total = np.array(shifts, np.int64), sequences.total
-        begin, row = sequences.begins()[:, None], np.arange(total)[:, None] + shift
-        end = begin + np.repeat(sequences.gaps(), sequences.gaps())[:, None]
-        if not edges:
-            return np.where((row < begin) | (row >= end), total, row)
-        first, last = total + max(-min(shifts, default=0), 0), row - end
-        outside = np.where(row < begin, first + row - begin, first + last)
-        return np.where((row < begin) | (row >= end), outside, row)
 
-    return sequences.once(("context", *shifts, edges), make, device)
+def _context_rows(
+    sequences: Offsets, shifts: tuple[int, ...], edges: bool
+) -> npt.NDArray[np.int64]:
+    shift, total = np.array(shifts, np.int64), sequences.total
+    begin, row = sequences.begins()[:, None], np.arange(total)[:, None] + shift
+    end = begin + np.repeat(sequences.gaps(), sequences.gaps())[:, None]
+    if not edges:
+        return np.where((row < begin) | (row >= end), total, row)
+    first, last = total + max(-min(shifts, default=0), 0), row - end
+    outside = np.where(row < begin, first + row - begin, first + last)
+    return np.where((row < begin) | (row >= end), outside, row)
 
 
 def shifts_of(context_length: int, context_start: int, context_stride: int) -> range:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -22,9 +21,9 @@ def _is_number(fill: Tensor | float) -> bool:
 def take_rows(rows: Tensor, index: Tensor) -> Tensor:
     """The rows (n, ...) that `index` names, shape (*index.shape, ...)."""
     if rows.dim() == 2:
-        return F.embedding(index, rows)
+        return torch.embedding(rows, index)
     flat = rows.reshape(rows.shape[0], -1) if rows.numel() else rows.flatten(1)
-    return F.embedding(index, flat).reshape(*index.shape, *rows.shape[1:])
+    return torch.embedding(flat, index).reshape(*index.shape, *rows.shape[1:])
 
 
 def ranges(starts: Tensor, sequences: Offsets) -> Tensor:
@@ -44,22 +43,22 @@ def pad_rows(rows: Tensor, sequences: Offsets, length: int, fill: Tensor | float
 
     May share the memory of `rows`.
     """
-    count, rest = len(sequences), rows.shape[1:]
+    count, rest = sequences.count, rows.shape[1:]
     if sequences.all_are(length):
         return rows.reshape(count, length, *rest)
     many = rows.device.type == "cpu" and rows.numel() > _LONG * count and not rows.requires_grad
     if many and length == sequences.longest and _is_number(fill):
         return pad_sequence(list(rows.split_with_sizes(sequences.lengths)), True, float(fill))
     filled = fill.to(rows.dtype) if isinstance(fill, Tensor) else rows.new_full((), fill)
-
-    def places() -> npt.NDArray[np.int64]:
-        """What follows the end is the row after the last one."""
-        place = np.arange(length)
-        found = sequences.array[:-1, None] + place
-        return np.where(place < sequences.gaps()[:, None], found, sequences.total)
-
-    index = sequences.once(("padded", length), places, rows.device)
+    index = sequences.once(_padded, length, device=rows.device)
     return take_rows(torch.cat((rows, filled.expand(1, *rest))), index)
+
+
+def _padded(sequences: Offsets, length: int) -> npt.NDArray[np.int64]:
+    """What follows the end is the row after the last one."""
+    place = np.arange(length)
+    found = sequences.array[:-1, None] + place
+    return np.where(place < sequences.gaps()[:, None], found, sequences.total)
 
 
 def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:
@@ -71,9 +70,9 @@ def unpad_rows(padded: Tensor, sequences: Offsets) -> Tensor:
     flat = padded.reshape(count * length, *padded.shape[2:])
     if sequences.all_are(length):
         return flat
+    return take_rows(flat, sequences.once(_unpadded, length, device=padded.device))
 
-    def places() -> npt.NDArray[np.int64]:
-        skipped = np.arange(count) * length - sequences.array[:-1]
-        return np.arange(sequences.total) + np.repeat(skipped, sequences.gaps())
 
-    return take_rows(flat, sequences.once(("unpadded", length), places, padded.device))
+def _unpadded(sequences: Offsets, length: int) -> npt.NDArray[np.int64]:
+    skipped = np.arange(len(sequences)) * length - sequences.array[:-1]
+    return np.arange(sequences.total) + np.repeat(skipped, sequences.gaps())

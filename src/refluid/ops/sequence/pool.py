@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,17 +24,20 @@ _SUM, _MAX = 0, 2  # modes of torch.embedding_bag
 
 def _bags(rows: Tensor, sequences: Offsets, mode: int) -> tuple[Tensor, Tensor]:
     """Sums or maxima, and where the maxima lie."""
-    count = rows.shape[0]
-    every = sequences.once(("every", count), lambda: np.arange(count), rows.device)
+    every = sequences.once(_every, rows.shape[0], device=rows.device)
     offsets = sequences.tensor(rows.device)
     out = torch.embedding_bag(rows, every, offsets, False, mode, False, None, True)
     return out[0], out[3]
 
 
+def _every(sequences: Offsets, count: int) -> npt.NDArray[np.int64]:
+    return np.arange(count)
+
+
 def sum_rows(rows: Tensor, sequences: Offsets) -> Tensor:
     """The sum of the rows (n, width) of each sequence; zero for an empty one."""
     if not sequences.total:
-        return rows.new_zeros((len(sequences), rows.shape[1]))
+        return rows.new_zeros((sequences.count, rows.shape[1]))
     return _bags(rows, sequences, _SUM)[0]
 
 
@@ -61,7 +65,7 @@ def _ends(pooltype: str, sequences: Offsets, device: torch.device) -> Tensor:
 
 def _end_rows(pooltype: str, rows: Tensor, sequences: Offsets) -> Tensor:
     if not sequences.total:
-        return rows.new_zeros((len(sequences), rows.shape[1]))
+        return rows.new_zeros((sequences.count, rows.shape[1]))
     return take_rows(rows, _ends(pooltype, sequences, rows.device))
 
 
@@ -77,10 +81,10 @@ POOLS: dict[str, Callable[[str, Tensor, Offsets], Tensor]] = {
 def _find_max(rows: Tensor, sequences: Offsets) -> tuple[Tensor, Tensor]:
     """Maxima, and their rows; -1 where a sequence is empty."""
     if not sequences.total:
-        shape = (len(sequences), rows.shape[1])
+        shape = (sequences.count, rows.shape[1])
         return rows.new_zeros(shape), torch.full(shape, -1, device=rows.device)
     if sequences.all_are(1):
-        return rows, torch.arange(len(rows), device=rows.device).unsqueeze(1).expand(rows.shape)
+        return rows, torch.arange(rows.shape[0], device=rows.device).unsqueeze(1).expand(rows.shape)
     out, index = _bags(rows, sequences, _MAX)
     if sequences.some_empty:
         index = index.masked_fill(_empty(sequences, rows.device), -1)
@@ -123,9 +127,9 @@ def sequence_pool(
     int32 rows of X that were greatest. Out has the upper levels of X.
     """
     sequences = sequences_of(X, lod_X)
-    if len(sequences) > X.shape[0]:
+    if sequences.count > X.shape[0]:
         raise EnforceNotMet(
-            f"X has {X.shape[0]} rows, but {len(sequences)} sequences need as many at least"
+            f"X has {X.shape[0]} rows, but {sequences.count} sequences need as many at least"
         )
     rows = X.flatten(1) if X.dim() > 1 else X.unsqueeze(1)
     index = None
@@ -187,7 +191,7 @@ def sequence_pool_grad(
 ) -> Tensor:
     """d_Out spread over the rows that it was made of; nothing comes from pad_value."""
     sequences = sequences_of(X, lod_X)
-    d_rows = d_Out.reshape(len(sequences), -1)
+    d_rows = d_Out.reshape(sequences.count, -1)
     if MaxIndex is not None:
         grad = _put_at(MaxIndex.reshape(d_rows.shape), d_rows, sequences)
     elif sequences.all_are(1):
