@@ -77,6 +77,20 @@ WORDS: list[tuple[str, str, str]] = [
     ("runtime/batched/text.py", "load sum", "a kind of lines; a method of tensors"),
     ("runtime/batched/rules.py", "addmm bmm sum transpose", "torch's kernels"),
     ("runtime/batched/values.py", "flatten stack transpose unbind", "methods of tensors"),
+    (
+        "runtime/inlined/calls.py",
+        "allclose bincount equal flatten one_hot repeat_interleave shape size split squeeze "
+        "unbind unique unique_consecutive",
+        "torch's functions",
+    ),
+    ("runtime/inlined/lengths.py", "mul", "a method of numbers"),
+    ("runtime/inlined/sequences.py", "real", "an attribute"),
+    (
+        "runtime/inlined/shapes.py",
+        "addmm expand flatten gather index_select mean reshape sum transpose unsqueeze",
+        "torch's functions",
+    ),
+    ("runtime/inlined/trace.py", "expand reshape", "torch's functions"),
     ("runtime/printing.py", "while", "a word of Python"),
     ("runtime/recorded/last_uses.py", "mul", "torch's kernels"),
     ("runtime/recorded/trace.py", "equal", "a method of tensors"),

@@ -132,6 +132,7 @@ _EFFECTIVE: list[_Row] = [
         True,
         "loops of StaticRNN are recorded as the kernels of all their steps (refluid only)",
     ),
+    ("refluid_inlined_operators", True, "plans with sequences call torch directly (refluid only)"),
     (
         "refluid_rounded_products",
         True,

@@ -67,8 +67,8 @@ class Offsets:
 
     @property
     def total(self) -> int:
-        """The number of rows, or of sequences of the next level."""
-        return int(self.array[-1])
+        """The number of rows, or of sequences of the next level; 0 where there are no offsets."""
+        return int(self.array[-1]) if len(self.array) else 0
 
     @property
     def lengths(self) -> list[int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from refluid.analysis.uses import Key
 from refluid.core.errors import EnforceNotMet
 from refluid.core.lod import Lod
 from refluid.core.offsets import Levels, as_lod
@@ -26,6 +27,10 @@ from refluid.runtime.messages import not_in_scope, not_to_fetch
 from refluid.runtime.recorded.tiers import Tiers
 from refluid.runtime.request import UNWATCHED, Request
 from refluid.runtime.steps import Pause
+from refluid.runtime.trees import Name
+
+if TYPE_CHECKING:
+    from refluid.runtime.inlined.tiers import InlinedTiers
 
 
 @dataclass(slots=True)
@@ -60,14 +65,35 @@ class Plan:
         self.request = request
         self.written = write_plan(request)
         self.code = Code(self.written.source, self.written.variables.names, "plan")
-        recordable = _is_recordable(request, ragged=self.written.ragged)
-        pauses = any(isinstance(step, Pause) for step in self.written.source.steps)
-        hints = {"compiles": request.compiles, "in_place": request.memory.in_place}
-        self._tiers = Tiers(self.code, pauses=pauses, **hints) if recordable else None
+        self._tiers = self._possible_tiers()
         self._laid, self._hold = laying(request.block.ops, request.device, request.kernels.layout)
         self._threads = AdaptiveThreads() if _is_adaptive(request) else None
         self._bound: Bound | None = None
+        self._keys: dict[Name, Key] = {}
         self._fresh = True
+
+    def _possible_tiers(self) -> Tiers | InlinedTiers | None:
+        """What may stand for the plan's operators: of one thread, unwatched."""
+        request = self.request
+        pauses = any(isinstance(step, Pause) for step in self.written.source.steps)
+        if request.instruments is not UNWATCHED or request.memory != EAGER or request.threads != 1:
+            return None
+        if not self.written.ragged:
+            hints = {"compiles": request.compiles, "in_place": request.memory.in_place}
+            return Tiers(self.code, pauses=pauses, **hints)
+        if pauses or request.device.type != "cpu":
+            return None
+        from refluid.runtime.inlined.tiers import InlinedTiers  # few programs have sequences
+
+        return InlinedTiers(self.code, self._declared_sizes)
+
+    def _declared_sizes(self, name: Name) -> Sequence[int] | None:
+        """The sizes that the program gives the variable of that name in the plan."""
+        if not self._keys:
+            self._keys = {one: key for key, one in self.code.names.items()}
+        number, variable = self._keys.get(name, (0, ""))
+        var = self.request.block.program.blocks[number].vars.get(variable)
+        return var.shape if var is not None and var.has_description() else None
 
     @property
     def text(self) -> str:
@@ -135,7 +161,7 @@ class Plan:
     @property
     def is_recordable(self) -> bool:
         """Whether a recording can stand for the plan."""
-        return self._tiers is not None
+        return isinstance(self._tiers, Tiers)
 
     def cells(self, scope: Scope) -> list[Cell]:
         """The plan's variables in a scope, in the order of `C`."""
@@ -154,12 +180,6 @@ class Plan:
         laid = [cell for cell in required if cell.name in self._laid]
         self._bound = Bound(weakref.ref(scope), scope.erasures, cells, required, laid)
         return self._bound
-
-
-def _is_recordable(request: Request, *, ragged: bool) -> bool:
-    """Whether a recording can stand for the plan: one thread, no LoD, unwatched."""
-    plain = request.instruments is UNWATCHED and request.memory == EAGER
-    return plain and request.threads == 1 and not ragged
 
 
 def _is_adaptive(request: Request) -> bool:
