@@ -16,6 +16,7 @@ from refluid.runtime.inlined.calls import TracedCalls
 from refluid.runtime.inlined.lengths import Length, Unfollowed
 from refluid.runtime.inlined.shapes import PURE, RULES, SEVERAL, FollowedShape, shapes_of
 from refluid.runtime.inlined.trace import Trace
+from refluid.runtime.printing import show
 from refluid.runtime.source import PlanSource
 from refluid.runtime.trees import Formula, Name
 
@@ -215,6 +216,40 @@ def test_no_condition_comes_after_something_was_written() -> None:
 
     with pytest.raises(Unfollowed):
         _Steps(x=x).calls(body)
+
+
+def _conditions(steps: _Steps) -> list[str]:
+    return [show(condition) for _, condition in steps.trace.conditions]
+
+
+def test_sizes_that_have_to_be_equal_are_a_condition() -> None:
+    x, y = torch.ones(4, 2), torch.ones(4, 2)
+    steps = _Steps(x=x, y=y)
+    before = len(_conditions(steps))
+    steps.calls(lambda: x + y)
+    assert len(_conditions(steps)) == before + 2
+
+
+@pytest.mark.parametrize("x", [torch.ones(4, 2), torch.ones(2, 4).t()])
+def test_how_a_tensor_lies_is_a_condition(x: Tensor) -> None:
+    for asks in (x.is_contiguous, lambda: x.stride(0) == 1, lambda: x.storage_offset() == 0):
+        steps = _Steps(x=x)
+        before = _conditions(steps)
+        steps.calls(asks)
+        assert len(_conditions(steps)) == len(before) + 1
+
+
+def test_sizes_that_the_program_declares_are_conditions() -> None:
+    trace, x = Trace(PlanSource()), torch.ones(4, 2)
+    trace.begin(None)
+    seen = trace.root(x, Name("x"), (-1, 2))
+    rows, columns = seen.sizes
+    assert isinstance(rows, Length) and type(columns) is int
+    assert [show(one) for one in seen.conditions] == [
+        "x.dtype is kind",
+        "len(x0s) == 2",
+        "x0s[1] == 2",
+    ]
 
 
 def test_shapes_are_sizes_that_are_followed() -> None:

@@ -17,6 +17,7 @@ from refluid.core.offsets import Levels, as_lod
 from refluid.core.scope import Cell, Scope
 from refluid.kernels.collecting import without_collections
 from refluid.kernels.settings import record_gradients
+from refluid.kernels.watching import LACKING
 from refluid.runtime.adaptive import AdaptiveThreads
 from refluid.runtime.allocator import first_run
 from refluid.runtime.code import Code, PausedRun
@@ -81,7 +82,7 @@ class Plan:
         if not self.written.ragged:
             hints = {"compiles": request.compiles, "in_place": request.memory.in_place}
             return Tiers(self.code, pauses=pauses, **hints)
-        if pauses or request.device.type != "cpu":
+        if pauses or request.device.type != "cpu" or LACKING:
             return None
         from refluid.runtime.inlined.tiers import InlinedTiers  # few programs have sequences
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from refluid.analysis.placeholders import placeholder
 from refluid.core.offsets import Offsets
+from refluid.core.whole_threads import interrupts_later
 from refluid.ops.registry import find
 from refluid.runtime.code import PreparedStep
 from refluid.runtime.inlined.calls import TracedCalls
@@ -28,8 +29,9 @@ from refluid.runtime.trees import DEVICE, IGNORED, RANDOM, Formula, Known, Name,
 
 # What is computed of more elements takes so long that calls don't matter.
 LARGE = 2**20
-# What is known of a variable, and the sizes that the program declares for it.
-Known_ = SeenTensor | SeenLevels | None
+# What is known of a variable; results with their values and what is known; sizes as declared.
+Told = SeenTensor | SeenLevels | None
+Results = dict[Name, tuple[Any, Told]]
 DeclaredSizes = Callable[[Name], Sequence[int] | None]
 
 
@@ -72,29 +74,35 @@ class Inliner:
         return result
 
     def _statement(self, one: PreparedStep) -> None:
-        step = one.step
-        found: dict[Name, tuple[Any, Known_]] = {}
-        if isinstance(step, Call) and self._may_be_inlined(step):
-            try:
-                found = self._traced(step)
-            except Unfollowed as reason:
-                self._refuse(step, str(reason))
-            except Exception as error:  # a body that can't do with such sizes
-                self._refuse(step, f"{type(error).__name__}: {error}")
+        step, found = one.step, self._found(one.step)
         before = dict(self.namespace) if overwrites(step.op) else {}
         exec(one.code, self.namespace)
-        if found and not all(
-            _same(thing, self.namespace.get(name)) for name, (thing, _) in found.items()
-        ):
+        if found is not None and not self._gives(found):
             self._refuse(step, "gives something else")
-            found = {}
-        if found:
+            found = None
+        if found is None:
+            self.trace.add(step)
+            self._note(one, before)
+        else:
             self.inlined += 1
             self.trace.bind(found)
             self._know({name: known for name, (_, known) in found.items()})
-        else:
-            self.trace.add(step)
-            self._note(one, before)
+
+    def _found(self, step: Step) -> Results | None:
+        """What a statement gives as it was traced; None where that can't stand for it."""
+        if not isinstance(step, Call) or not self._may_be_inlined(step):
+            return None
+        try:
+            return self._traced(step)
+        except Unfollowed as reason:
+            self._refuse(step, str(reason))
+        except Exception as error:  # a body that can't do with such sizes
+            self._refuse(step, f"{type(error).__name__}: {error}")
+        return None
+
+    def _gives(self, found: Results) -> bool:
+        """Whether the statement gave the same."""
+        return all(_same(made, self.namespace.get(name)) for name, (made, _) in found.items())
 
     def _refuse(self, step: Step, reason: str) -> None:
         self.trace.drop()
@@ -110,7 +118,7 @@ class Inliner:
 
     # -- what is known -----------------------------------------------------------------
 
-    def _know(self, known: Mapping[Name, Known_]) -> None:
+    def _know(self, known: Mapping[Name, Told]) -> None:
         for name, one in known.items():
             self._known.pop(name, None)
             if one is not None:
@@ -122,7 +130,7 @@ class Inliner:
         self.trace.bind(one.stores)
         self._know(known)
 
-    def _result_of(self, step: Step, name: Name, before: Mapping[str, Any]) -> Known_:
+    def _result_of(self, step: Step, name: Name, before: Mapping[str, Any]) -> Told:
         thing = self.namespace.get(name)
         if isinstance(thing, Tensor):
             if thing is before.get(name) or self._is_placeholder(step):
@@ -141,7 +149,7 @@ class Inliner:
 
     # -- what a statement does -----------------------------------------------------------
 
-    def _traced(self, step: Call) -> dict[Name, tuple[Any, Known_]]:
+    def _traced(self, step: Call) -> Results:
         """Traces a statement: each of its results, and what is known of it. Raises Unfollowed."""
         reads = {one for one in step.reads if isinstance(one, Name)}
         tensors = [one for name in reads if isinstance(one := self._known.get(name), SeenTensor)]
@@ -164,7 +172,7 @@ class Inliner:
             raise Unfollowed("is given an expression")
         args, kwargs = mapped(given, leaf)
         calls = TracedCalls(self.trace)
-        with random, calls:
+        with interrupts_later(), random, calls:  # torch's modes could stay in force
             results = self.namespace[step.function](*args, **kwargs)
         if calls.refused:
             raise Unfollowed(calls.refused)
@@ -184,8 +192,8 @@ class Inliner:
             return None
         raise Unfollowed(f"is given a {type(thing).__name__}")
 
-    def _results(self, step: Call, results: Any) -> dict[Name, tuple[Any, Known_]]:
-        found: dict[Name, tuple[Any, Known_]] = {}
+    def _results(self, step: Call, results: Any) -> Results:
+        found: Results = {}
         names: dict[Name, Name] = {}
         for target, result in _pairs(step.target, results):
             known, value = self._told(target, result)
@@ -197,7 +205,7 @@ class Inliner:
         self.trace.rename(names)
         return found
 
-    def _told(self, target: Name, result: Any) -> tuple[Known_, Tree]:
+    def _told(self, target: Name, result: Any) -> tuple[Told, Tree]:
         """What is known of a result, and how it is written."""
         if isinstance(result, Tensor):
             seen = self.trace.seen(result)

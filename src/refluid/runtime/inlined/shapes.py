@@ -110,31 +110,25 @@ def _asked(given: tuple[Any, ...]) -> Sizes:
 
 
 def _viewed(of: ShapeOf, x: Tensor, *given: Any, **_more: Any) -> Sizes | None:
-    asked = list(_asked(given))
+    asked = _asked(given)
     if any(not isinstance(one, int | Length) for one in asked):
         return None
-    unknown = [place for place, one in enumerate(asked) if type(one) is int and one == -1]
-    if not unknown:
-        return tuple(asked)
-    rest = list(of(x))
-    for place, one in enumerate(asked):
-        if place == unknown[0]:
-            continue
-        same = [at for at, other in enumerate(rest) if alike(one, other)]
+    places = [place for place, one in enumerate(asked) if type(one) is int and one == -1]
+    if not places:
+        return asked
+    rest, others = list(of(x)), []
+    for one in (*asked[: places[0]], *asked[places[0] + 1 :]):
+        same = [place for place, other in enumerate(rest) if alike(one, other)]
         if same:
             del rest[same[0]]
-        elif type(one) is int and one > 0:
-            rest.append(None)
         else:
-            return None
-    taken = [one for place, one in enumerate(asked) if place != unknown[0]]
-    if None in rest:
-        if all(type(one) is int for one in (*of(x), *taken)):
-            asked[unknown[0]] = product(of(x)) // max(product(taken), 1)
-            return tuple(asked)
-        return None
-    asked[unknown[0]] = product(rest)
-    return tuple(asked)
+            others.append(one)
+    count, divisor = product(rest), product(others)
+    if type(divisor) is int and divisor == 1:
+        return *asked[: places[0]], count, *asked[places[0] + 1 :]
+    if type(count) is int and type(divisor) is int and divisor > 0:
+        return *asked[: places[0]], count // divisor, *asked[places[0] + 1 :]
+    return None
 
 
 def _flat(of: ShapeOf, x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Sizes | None:
