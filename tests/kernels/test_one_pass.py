@@ -18,13 +18,23 @@ from refluid.ops.registry import find
 FLAG = "FLAGS_refluid_one_pass_updates"
 # The states of each update, which start at 0 or above, and its numbers.
 UPDATES: Mapping[str, tuple[str, list[dict[str, Any]]]] = {
-    "decayed_adagrad": ("Moment", [{}, {"decay": 0.7, "epsilon": 1e-3}]),
+    "decayed_adagrad": ("Moment", [{"l2_decay": 0.1}, {"decay": 0.7, "epsilon": 1e-3}]),
     "rmsprop": (
         "Moment MeanSquare MeanGrad",
-        [{}, {"momentum": 0.9, "decay": 0.8}, {"centered": True, "momentum": 0.5, "epsilon": 1.0}],
+        [
+            {},
+            {"momentum": 0.9, "decay": 0.8, "l2_decay": 0.3},
+            {"centered": True, "momentum": 0.5, "epsilon": 1.0, "l2_decay": 0.01},
+        ],
     ),
-    "adamax": ("Moment InfNorm", [{}, {"beta1": 0.5, "beta2": 0.8, "epsilon": 1e-2}]),
-    "adadelta": ("AvgSquaredGrad AvgSquaredUpdate", [{}, {"rho": 0.5, "epsilon": 1e-3}]),
+    "adamax": (
+        "Moment InfNorm",
+        [{"l2_decay": 0.1}, {"beta1": 0.5, "beta2": 0.8, "epsilon": 1e-2}],
+    ),
+    "adadelta": (
+        "AvgSquaredGrad AvgSquaredUpdate",
+        [{"l2_decay": 0.1}, {"rho": 0.5, "epsilon": 1e-3}],
+    ),
     "lars_momentum": ("Velocity", [{"mu": 0.9}, {"mu": 0.5, "lars_weight_decay": 0.1}]),
     "lamb": ("Moment1 Moment2", [{"weight_decay": 0.01}, {"weight_decay": 0.0, "beta1": 0.5}]),
 }

@@ -235,6 +235,19 @@ def test_errors_name_the_operator_and_the_value(ids: Sequence[int]) -> None:
     assert "lookup_table" in texts[0]
 
 
+def test_what_acts_outside_is_called_once_a_step(made: list[InlinedTiers]) -> None:
+    seen: list[int] = []
+
+    def network() -> Any:
+        _, rows = _words()
+        layers.py_func(lambda x: seen.append(len(np.array(x))), rows, None)
+        return layers.sequence_pool(rows, "sum")
+
+    _trained(network, 0, FLAGS_refluid_tier="recorded")
+    assert len(seen) == 25
+    assert any(one.ways for one in made)
+
+
 def test_few_ways_are_written(made: list[InlinedTiers], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "WAYS", 2)
     usual = _trained(_pooled, 2, FLAGS_refluid_tier="interpreted")

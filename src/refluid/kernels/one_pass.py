@@ -68,7 +68,7 @@ class Parts:
     ) -> Any:
         """Runs a loop of `update_loops.py`; gives its sums, float64 [2, parameters]."""
         sums = np.zeros((2, int(self._firsts[-1])))
-        room = torch.empty(team_size(), _PART)
+        room = torch.empty(team_size(), 2 * _PART)
         counters = np.zeros(1, np.int64), np.zeros(1, np.int64)
         given = self._places, self._sizes, self._firsts, np.array(rates, np.float64)
         loop(*counters, *given, sums, room, numbers)

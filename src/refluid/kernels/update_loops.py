@@ -1,8 +1,8 @@
 """The loops of `one_pass.py`: what an update makes of a part of a parameter, in the cache.
 
 Each body is given the addresses of a parameter and of what it has, and how far on the part begins;
-how many numbers the part has; the rate; a column for sums; room for as many numbers; and numbers of
-the update. Its loops stand for themselves: LLVM makes vectors of those with few arrays.
+how many numbers the part has; the rate; a column for sums; room for twice as many numbers; and
+numbers of the update. Its loops stand for themselves: LLVM makes vectors of those with few arrays.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ def _all_parts(
     """The body of every part of every parameter.
 
     places: [kinds, parameters], addresses; sizes: how many numbers a parameter has; firsts: its
-    first part's number, and at the end that of all parts; sums: [2, parts]; room: [threads, size].
+    first part's number, and at the end that of all parts; sums: [2, parts]; room: [threads, twice
+    the size of a part].
     """
-    own, size, at, part = room[taken(members)], room.shape[1], 0, taken(counter)
+    own, size, at, part = room[taken(members)], room.shape[1] // 2, 0, taken(counter)
     while part < firsts[-1]:
         while firsts[at + 1] <= part:
             at += 1
@@ -70,13 +71,28 @@ def decay_to_squares(value: Any, new: Any, keep: Any, count: Any) -> None:
         value[i] = kept * value[i] + added * new[i] * new[i]
 
 
+@compiled
+def penalized(at: Any, skip: Any, count: Any, own: Any, times: Any) -> Any:
+    """A part of the gradient, with so many times the parameter, if any, in the second half of the
+    room."""
+    grad = array_at(at[1] + skip, own, (count,))
+    if times != 0.0:
+        param = array_at(at[0] + skip, own, (count,))
+        half, added = len(own) // 2, np.float32(times)
+        total = own[half : half + count]
+        for i in range(count):
+            total[i] = grad[i] + added * param[i]
+        grad = total
+    return grad
+
+
 @_for_parts
 def decayed_adagrad(
     at: Any, skip: Any, count: Any, rate: Any, _sums: Any, own: Any, n: Any
 ) -> None:
-    """Of parameter, gradient, moment. n: decay, epsilon."""
+    """Of parameter, gradient, moment. n: decay, epsilon, and that of weights."""
     param = array_at(at[0] + skip, own, (count,))
-    grad = array_at(at[1] + skip, own, (count,))
+    grad = penalized(at, skip, count, own, n[2])
     moment = array_at(at[2] + skip, own, (count,))
     decay_to_squares(moment, grad, n[0], count)
     epsilon = np.float32(n[1])
@@ -88,10 +104,10 @@ def decayed_adagrad(
 def rmsprop(at: Any, skip: Any, count: Any, rate: Any, _sums: Any, own: Any, n: Any) -> None:
     """Of parameter, gradient, moment, square, and mean if centered.
 
-    n: decay, epsilon, momentum, whether it is centered.
+    n: decay, epsilon, momentum, whether it is centered, and the decay of weights.
     """
     param = array_at(at[0] + skip, own, (count,))
-    grad = array_at(at[1] + skip, own, (count,))
+    grad = penalized(at, skip, count, own, n[4])
     moment = array_at(at[2] + skip, own, (count,))
     square = array_at(at[3] + skip, own, (count,))
     decay_to_squares(square, grad, n[0], count)
@@ -111,9 +127,9 @@ def rmsprop(at: Any, skip: Any, count: Any, rate: Any, _sums: Any, own: Any, n: 
 
 @_for_parts
 def adamax(at: Any, skip: Any, count: Any, rate: Any, _sums: Any, own: Any, n: Any) -> None:
-    """Of parameter, gradient, moment, norm. n: beta1, beta2, epsilon."""
+    """Of parameter, gradient, moment, norm. n: beta1, beta2, epsilon, decay of weights."""
     param = array_at(at[0] + skip, own, (count,))
-    grad = array_at(at[1] + skip, own, (count,))
+    grad = penalized(at, skip, count, own, n[3])
     moment = array_at(at[2] + skip, own, (count,))
     norm = array_at(at[3] + skip, own, (count,))
     decay(moment, grad, n[0], count)
@@ -127,9 +143,10 @@ def adamax(at: Any, skip: Any, count: Any, rate: Any, _sums: Any, own: Any, n: A
 
 @_for_parts
 def adadelta(at: Any, skip: Any, count: Any, _rate: Any, _sums: Any, own: Any, n: Any) -> None:
-    """Of parameter, gradient, squared gradients, squared updates. n: rho, epsilon."""
+    """Of parameter, gradient, squared gradients, squared updates. n: rho, epsilon, decay of
+    weights."""
     param = array_at(at[0] + skip, own, (count,))
-    grad = array_at(at[1] + skip, own, (count,))
+    grad = penalized(at, skip, count, own, n[2])
     square = array_at(at[2] + skip, own, (count,))
     update = array_at(at[3] + skip, own, (count,))
     decay_to_squares(square, grad, n[0], count)

@@ -13,6 +13,7 @@ from refluid.ops.optimizer.lists import (
     decay_to_square,
     in_one_pass,
     numbers_of,
+    penalized,
     update,
 )
 
@@ -22,16 +23,23 @@ def _take_scaled_steps(params: Tensors, grads: Tensors, rates: Tensors, spread: 
     add_quotients(params, grads, spread, rates, sign=-1.0)
 
 
-@update("adagrad", "Param Moment", rows=True)
+@update("adagrad", "Param Moment", rows=True, decays=True)
 def adagrad(
-    Param: Tensors, Grad: Tensors, Moment: Tensors, LearningRate: Tensors, *, epsilon: float = 1e-6
+    Param: Tensors,
+    Grad: Tensors,
+    Moment: Tensors,
+    LearningRate: Tensors,
+    *,
+    epsilon: float = 1e-6,
+    l2_decay: float = 0.0,
 ) -> None:
     """moment += grad²; param -= rate * grad / (sqrt(moment) + epsilon)."""
     if Param[0].device.type == "cpu":
         for rate, group in groups_by_rate(LearningRate):
             params, grads = [Param[i] for i in group], [Grad[i] for i in group]
-            adagrad_step(params, grads, [Moment[i] for i in group], rate, epsilon)
+            adagrad_step(params, grads, [Moment[i] for i in group], rate, epsilon, l2_decay)
         return
+    Grad = penalized(Grad, Param, l2_decay)
     lists.addcmul_(Moment, Grad, Grad)
     spread = list(lists.sqrt(Moment))
     lists.add_(spread, epsilon)
@@ -41,7 +49,8 @@ def adagrad(
 @update(
     "decayed_adagrad",
     "Param Moment",
-    at_once=by_loop("decayed_adagrad", "Param Grad Moment", "decay epsilon"),
+    at_once=by_loop("decayed_adagrad", "Param Grad Moment", "decay epsilon l2_decay"),
+    decays=True,
 )
 def decayed_adagrad(
     Param: Tensors,
@@ -51,8 +60,10 @@ def decayed_adagrad(
     *,
     decay: float = 0.95,
     epsilon: float = 1e-6,
+    l2_decay: float = 0.0,
 ) -> None:
     """moment = decay * moment + (1 - decay) * grad²; then as `adagrad`."""
+    Grad = penalized(Grad, Param, l2_decay)
     decay_to_square(Moment, Grad, decay)
     spread = list(lists.sqrt(Moment))
     lists.add_(spread, epsilon)
@@ -62,7 +73,10 @@ def decayed_adagrad(
 @update(
     "adadelta",
     "Param AvgSquaredGrad AvgSquaredUpdate",
-    at_once=by_loop("adadelta", "Param Grad AvgSquaredGrad AvgSquaredUpdate", "rho epsilon"),
+    at_once=by_loop(
+        "adadelta", "Param Grad AvgSquaredGrad AvgSquaredUpdate", "rho epsilon l2_decay"
+    ),
+    decays=True,
 )
 def adadelta(
     Param: Tensors,
@@ -72,11 +86,13 @@ def adadelta(
     *,
     rho: float = 0.95,
     epsilon: float = 1e-6,
+    l2_decay: float = 0.0,
 ) -> None:
     """u is grad * sqrt((squared updates + epsilon) / (squared grads + epsilon)), both of them means
 
     that decay by rho, and the squared updates' taken once without u and, for the step, with it.
     """
+    Grad = penalized(Grad, Param, l2_decay)
     decay_to_square(AvgSquaredGrad, Grad, rho)
     spread = list(lists.add(AvgSquaredGrad, epsilon))
     decay_to_square(AvgSquaredUpdate, _stretched(Grad, AvgSquaredUpdate, spread, epsilon), rho)
@@ -95,10 +111,10 @@ def _stretched(grads: Tensors, updates: Tensors, spread: Tensors, epsilon: float
 def _adamax_at_once(given: Given) -> None:
     pairs = zip(*map(numbers_of, (given["LearningRate"], given["Beta1Pow"])), strict=True)
     rates = [rate / (1.0 - power) for rate, power in pairs]
-    in_one_pass("adamax", given, "Param Grad Moment InfNorm", "beta1 beta2 epsilon", rates)
+    in_one_pass("adamax", given, "Param Grad Moment InfNorm", "beta1 beta2 epsilon l2_decay", rates)
 
 
-@update("adamax", "Param Moment InfNorm", at_once=_adamax_at_once)
+@update("adamax", "Param Moment InfNorm", at_once=_adamax_at_once, decays=True)
 def adamax(
     Param: Tensors,
     Grad: Tensors,
@@ -110,11 +126,13 @@ def adamax(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
+    l2_decay: float = 0.0,
 ) -> None:
     """moment = beta1 * moment + (1 - beta1) * grad; norm = max(beta2 * norm + epsilon, |grad|);
 
     param -= rate / (1 - beta1_pow) * moment / norm.
     """
+    Grad = penalized(Grad, Param, l2_decay)
     decay_to(Moment, Grad, beta1)
     lists.mul_(InfNorm, beta2)
     lists.add_(InfNorm, epsilon)
@@ -127,11 +145,11 @@ def _rmsprop_at_once(given: Given) -> None:
     centered = bool(given["centered"] and given["MeanGrad"])
     kinds = "Param Grad Moment MeanSquare" + " MeanGrad" * centered
     rates = numbers_of(given["LearningRate"])
-    numbers = "decay epsilon momentum centered"
+    numbers = "decay epsilon momentum centered l2_decay"
     in_one_pass("rmsprop", {**given, "centered": centered}, kinds, numbers, rates)
 
 
-@update("rmsprop", "Param Moment MeanSquare MeanGrad", at_once=_rmsprop_at_once)
+@update("rmsprop", "Param Moment MeanSquare MeanGrad", at_once=_rmsprop_at_once, decays=True)
 def rmsprop(
     Param: Tensors,
     MeanSquare: Tensors,
@@ -144,12 +162,14 @@ def rmsprop(
     decay: float = 0.9,
     momentum: float = 0.0,
     centered: bool = False,
+    l2_decay: float = 0.0,
 ) -> None:
     """square = decay * square + (1 - decay) * grad²;
 
     moment = momentum * moment + rate * grad / sqrt(square + epsilon); param -= moment.
     centered: the square of the mean gradient, kept likewise, is taken off the square.
     """
+    Grad = penalized(Grad, Param, l2_decay)
     decay_to_square(MeanSquare, Grad, decay)
     spread = list(lists.add(MeanSquare, epsilon))
     if centered and MeanGrad:

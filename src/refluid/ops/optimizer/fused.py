@@ -186,9 +186,17 @@ def adam_step(
 
 
 def adagrad_step(
-    params: Tensors, grads: Tensors, moments: Tensors, rate: Rate, epsilon: float
+    params: Tensors,
+    grads: Tensors,
+    moments: Tensors,
+    rate: Rate,
+    epsilon: float,
+    decay: float = 0.0,
 ) -> None:
-    """moment += grad²; param -= rate * grad / (sqrt(moment) + epsilon). On the CPU."""
+    """moment += grad²; param -= rate * grad / (sqrt(moment) + epsilon). On the CPU.
+
+    decay: as of `descend`.
+    """
     used, slopes = _laid_out_as(params, moments, grads)
     first = _constant(1.0, torch.float32, params[0].device)
     fused.adagrad_(
@@ -196,7 +204,7 @@ def adagrad_step(
         [first] * len(params),
         lr=rate,
         lr_decay=0.0,
-        weight_decay=0.0,
+        weight_decay=decay,
         eps=epsilon,
         maximize=False,
     )

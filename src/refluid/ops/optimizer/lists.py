@@ -40,20 +40,23 @@ def update(
     renamed: Mapping[str, str] | None = None,
     rows: bool = False,
     at_once: UpdateAtOnce | None = None,
+    decays: bool = False,
 ) -> Callable[[Body], Body]:
     """Registers a body that takes a list per slot, writes in place and returns nothing.
 
     kept: the inputs it overwrites. renamed: their output slots where not `SlotOut`. rows: of a
     sparse gradient it touches the rows that are there and no others; else all rows move. at_once:
-    the same for parameters that pass over memory once (`kernels/one_pass.py`).
+    the same for parameters that pass over memory once (`kernels/one_pass.py`). decays: it has an
+    attribute `l2_decay`, which passes set: so many times Param are added to Grad before.
     """
+    flags: dict[str, Any] = {"decays": "l2_decay"} if decays else {}
 
     def decorate(body: Body) -> Body:
         if at_once is not None:
             body = _some_at_once(body, at_once, {"Grad", *kept.split()})
         single = _single(body, kept.split())
         lifted = by_rows(kept)(single) if rows else as_dense(single)
-        operator(type, **update_flags(kept, renamed))(lifted)
+        operator(type, **update_flags(kept, renamed), **flags)(lifted)
         many(type)(body)
         return body
 
@@ -166,6 +169,11 @@ def add_quotients(
         else:
             quotients = lists.div(over, under)
             lists.add_(chosen, lists.mul(quotients, sign * rate))
+
+
+def penalized(grads: Tensors, params: Tensors, times: float) -> Tensors:
+    """grad + times * param."""
+    return list(lists.add(grads, lists.mul(params, times))) if times else grads
 
 
 def decay_to(values: Tensors, news: Tensors, keep: float) -> None:

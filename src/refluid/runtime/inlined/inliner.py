@@ -16,6 +16,7 @@ from torch import Tensor
 from refluid.analysis.placeholders import placeholder
 from refluid.core.offsets import Offsets
 from refluid.core.whole_threads import interrupts_later
+from refluid.ops.effects import LASTING
 from refluid.ops.registry import find
 from refluid.runtime.code import PreparedStep
 from refluid.runtime.inlined.calls import TracedCalls
@@ -110,7 +111,7 @@ class Inliner:
 
     def _may_be_inlined(self, step: Call) -> bool:
         op = step.op
-        if op is None or not is_pure(op) or overwrites(op):
+        if op is None or not is_pure(op) or overwrites(op) or step.effects & LASTING:
             return False
         definition = find(op.type)
         reads = definition is None or definition.reads
