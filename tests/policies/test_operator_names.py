@@ -87,7 +87,7 @@ WORDS: list[tuple[str, str, str]] = [
     ("runtime/inlined/sequences.py", "real", "an attribute"),
     (
         "runtime/inlined/shapes.py",
-        "addmm expand flatten gather index_select mean reshape sum transpose unsqueeze",
+        "addmm expand flatten gather index_select mean reshape squeeze sum transpose unsqueeze",
         "torch's functions",
     ),
     ("runtime/inlined/trace.py", "expand reshape", "torch's functions"),

@@ -141,7 +141,7 @@ class Inliner:
                     name, tuple(thing.shape)
                 )  # what fits a plan has variables of a shape
             return self.trace.root(thing, name, self._declared(name))
-        if isinstance(thing, tuple) and thing and all(isinstance(x, Offsets) for x in thing):
+        if isinstance(thing, tuple) and all(isinstance(x, Offsets) for x in thing):
             return self.trace.levels(thing, name)
         return None
 
@@ -215,7 +215,7 @@ class Inliner:
             return None, None
         if isinstance(result, tuple) and all(isinstance(one, TracedOffsets) for one in result):
             levels = tuple(one.found_by(_entry(target, at)) for at, one in enumerate(result))
-            return SeenLevels(levels) if levels else None, tuple(one.tree for one in result)
+            return SeenLevels(levels), tuple(one.tree for one in result)
         raise Unfollowed(f"makes a {type(result).__name__}")
 
 

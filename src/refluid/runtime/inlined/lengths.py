@@ -43,7 +43,13 @@ class Length(torch.SymInt):
         raise Unfollowed("uses a size as a number of Python")
 
     __index__ = __int__ = __float__ = __hash__ = _left
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = _left
+    __pow__ = __rpow__ = __divmod__ = _left
+
+    def __truediv__(self, other: Any) -> Quotient:
+        return Quotient(self, other)
+
+    def __rtruediv__(self, other: Any) -> Quotient:
+        return Quotient(other, self)
 
     def __bool__(self) -> bool:
         return bool(self != 0)
@@ -63,19 +69,41 @@ class Length(torch.SymInt):
 AnySize = int | Length
 
 
+class Quotient(torch.SymFloat):
+    """A size over another number, or the reverse: all that can be done with it is to hand it to
+    torch."""
+
+    def __init__(self, above: Any, below: Any) -> None:
+        if not (_is_number(above) and _is_number(below)):
+            raise Unfollowed("divides by a size what is no number")
+        self.value = number_of(above) / number_of(below)
+        self.tree = Formula("({} / {})", (tree_of(above), tree_of(below)))
+
+    def _left(self, *_given: Any) -> Any:
+        raise Unfollowed("uses a quotient of sizes as a number of Python")
+
+    __bool__ = __int__ = __float__ = __hash__ = __neg__ = __eq__ = __ne__ = _left
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = _left
+    __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _left
+
+
+def _is_number(one: Any) -> bool:
+    return isinstance(one, int | float | Length)
+
+
 def negated(condition: Formula) -> Formula:
     """That it doesn't hold."""
     return Formula("not {}", (condition,))
 
 
 def number_of(one: Any) -> Any:
-    """The present value of a size; anything else as it is."""
-    return one.value if isinstance(one, Length) else one
+    """The present value of a size or a quotient; anything else as it is."""
+    return one.value if isinstance(one, Length | Quotient) else one
 
 
 def tree_of(one: Any) -> Tree:
-    """How a size is written."""
-    return one.tree if isinstance(one, Length) else one
+    """How a size is written, or a quotient."""
+    return one.tree if isinstance(one, Length | Quotient) else one
 
 
 _ARITHMETIC: dict[str, tuple[str, Callable[[int, int], int]]] = {

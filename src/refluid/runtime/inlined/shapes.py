@@ -105,6 +105,21 @@ def _unsqueezed(of: ShapeOf, x: Tensor, dim: int) -> Sizes:
     return tuple(sizes)
 
 
+def _squeezed(of: ShapeOf, x: Tensor, dim: Any) -> Sizes:
+    """Whether a size is 1 decides the rank: it is noted."""
+    sizes = of(x)
+    dims = {one % len(sizes) for one in (dim if isinstance(dim, tuple | list) else (dim,))}
+    return tuple(one for place, one in enumerate(sizes) if place not in dims or one != 1)
+
+
+def _of_numbers(_of: ShapeOf, numbers: Any, **_more: Any) -> Sizes | None:
+    if not isinstance(numbers, tuple | list):
+        return ()
+    if all(isinstance(one, int | float | Length) for one in numbers):
+        return (len(numbers),)
+    return None
+
+
 def _asked(given: tuple[Any, ...]) -> Sizes:
     return tuple(given[0]) if len(given) == 1 and isinstance(given[0], tuple | list) else given
 
@@ -215,7 +230,7 @@ _AS_FIRST = """tanh relu sigmoid exp log neg abs sqrt rsqrt reciprocal square si
     index_copy"""
 _ELEMENTWISE = """add sub mul div true_divide maximum minimum eq ne lt le gt ge pow logical_and
     logical_or logical_xor where rsub __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__
-    __invert__ __rsub__ __rpow__ __rdiv__ floor_divide remainder addcmul addcdiv"""
+    __floordiv__ __rsub__ __rpow__ __rdiv__ floor_divide remainder addcmul addcdiv"""
 RULES: dict[str, ShapeRule] = {
     **dict.fromkeys(_AS_FIRST.split(), _first),
     **dict.fromkeys(_ELEMENTWISE.split(), _broadcast),
@@ -223,7 +238,10 @@ RULES: dict[str, ShapeRule] = {
     "addmm": _addmm,
     "t": _turned,
     "transpose": _turned,
+    "mT": _turned,
     "unsqueeze": _unsqueezed,
+    "squeeze": _squeezed,
+    "tensor": _of_numbers,
     "view": _viewed,
     "reshape": _viewed,
     "flatten": _flat,
@@ -251,7 +269,7 @@ RULES: dict[str, ShapeRule] = {
 # Each of the tensors that these return has this shape.
 SEVERAL: dict[str, ShapeRule] = {"max": _reduced, "min": _reduced}
 # Functions that do nothing but return new tensors, or views.
-PURE = RULES.keys() | SEVERAL.keys() | {"embedding_bag", "embedding_dense_backward"}
+PURE = RULES.keys() | SEVERAL.keys() | {"__getitem__", "embedding_bag", "embedding_dense_backward"}
 
 
 def shapes_of(

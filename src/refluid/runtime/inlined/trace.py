@@ -12,8 +12,9 @@ from torch import Tensor
 
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
+from refluid.kernels.holders import memory_of
 from refluid.kernels.watching import Unseen
-from refluid.runtime.inlined.lengths import AnySize, Length, Unfollowed, number_of
+from refluid.runtime.inlined.lengths import AnySize, Length, Quotient, Unfollowed, number_of
 from refluid.runtime.inlined.sequences import NUMBERS, TracedOffsets
 from refluid.runtime.inlined.shapes import PURE, Sizes, all_alike, product, shapes_of
 from refluid.runtime.source import PlanSource
@@ -44,12 +45,14 @@ class SeenLevels:
 
 @dataclass
 class _Statement:
-    """Where a statement begins among the items and conditions, and whether it wrote by now."""
+    """Where a statement begins among the items and conditions; the memory of what it is given, and
+    whether it wrote there by now."""
 
     op: Operator | None
     items: int
     conditions: int
     wrote: bool = False
+    memory: set[int] = field(default_factory=set)
     seen: dict[int, tuple[Tensor, SeenTensor]] = field(default_factory=dict)
 
 
@@ -95,6 +98,7 @@ class Trace:
         for condition in seen.conditions:
             self.met(condition)
         self._now.seen.setdefault(id(tensor), (tensor, seen))
+        self._now.memory.add(memory_of(tensor))
 
     def met(self, condition: Formula) -> None:
         """Notes a condition that holds."""
@@ -168,7 +172,7 @@ class Trace:
         """How something is given to a function. Raises Unfollowed for what can't be written."""
         if isinstance(thing, Tensor):
             return self.seen(thing).name
-        if isinstance(thing, Length):
+        if isinstance(thing, Length | Quotient):
             return thing.tree
         if thing is None or isinstance(thing, bool | int | float | str):
             return thing
@@ -211,7 +215,16 @@ class Trace:
             raise Unfollowed(f"gets a {type(result).__name__} of torch")
         pure = rule in PURE and kwargs.get("out") is None
         self._append(Call(target, known, given, named, op=self._now.op), spare=pure)
-        self._now.wrote |= not pure
+        self._now.wrote |= not pure and self._writes(name, args, kwargs)
+
+    def _writes(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Whether a function that isn't pure may write to what the statement is given: one whose
+        name ends in `_` writes to its first argument, others to any."""
+        into: Any = kwargs.get("out")
+        if into is None:
+            into = args[0] if name.endswith("_") and not name.startswith("_") else (args, kwargs)
+        written = (one for one in leaves(into) if isinstance(one, Tensor))
+        return any(memory_of(one) in self._now.memory for one in written)
 
     def derived(
         self,
