@@ -58,7 +58,7 @@ def with_idle(
     named = dict(zip(names, gradients, strict=True))
     state, weight = given["H0"], given["Weight"]
     if state is not None and weight is not None:
-        layout = time_major(LOD[0].values[:-1], tuple(LENGTHS), reverse, torch.device("cpu"))
+        layout = time_major(LOD[0], reverse, torch.device("cpu"))
         (idle,) = [place for place, length in enumerate(LENGTHS) if not length]
         row = named["Input"][layout.rows[COUNT - 1]]
         named["Weight"] = named["Weight"] + torch.outer(state[idle], row)

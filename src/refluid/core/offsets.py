@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from torch import Tensor
 from refluid.core.lod import Lod
 
 _CPU = torch.device("cpu")
+M = TypeVar("M")
 
 
 class Offsets:
@@ -31,7 +32,7 @@ class Offsets:
         self.array: npt.NDArray[np.int64] = np.asarray(values, np.int64)
         self._values: tuple[int, ...] | None = None
         self._bounds: tuple[int, int] | None = None
-        self._made: dict[Hashable, Tensor] = {}
+        self._made: dict[Hashable, object] = {}
 
     @classmethod
     def of_lengths(cls, lengths: Iterable[int]) -> Offsets:
@@ -138,7 +139,15 @@ class Offsets:
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = torch.from_numpy(make(self, *given)).to(device)
-        return found
+        return cast(Tensor, found)
+
+    def kept(self, make: Callable[..., M], *given: Hashable) -> M:
+        """`make(self, *given)` itself, for all operators of a step, which don't change it."""
+        key = (make, given)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = make(self, *given)
+        return cast(M, found)
 
 
 def _values(offsets: Offsets) -> npt.NDArray[np.int64]:

@@ -43,7 +43,7 @@ class RankTable:
 
     def steps(self, device: torch.device = _CPU) -> TimeMajor:
         """The sequences as steps: step t has the t-th element of all that are long enough."""
-        return time_major(self.offsets.values[:-1], tuple(self.offsets.lengths), False, device)
+        return time_major(self.offsets, False, device)
 
     @property
     def order(self) -> list[int]:

@@ -7,6 +7,7 @@ starting with a tag, its second those of ending with it, the rest those from tag
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
 from refluid.ops.registry import OperatorDef, gradient, operator
-from refluid.ops.sequence.batching import TimeMajor, cut, steps_of, time_major
+from refluid.ops.sequence.batching import TimeMajor, cut, steps_of
 from refluid.ops.sequence.levels import outer_sequences_of
 
 Grads = tuple[Tensor | None, ...]
@@ -31,13 +32,12 @@ def crf_layout(emission: Tensor, length: Tensor | None, lod: Levels, what: str) 
             f"but it is {tuple(emission.shape)}"
         )
     count, longest = emission.shape[:2]
-    lengths = tuple(map(int, length.reshape(-1).tolist()))
-    if len(lengths) != count or max(lengths, default=0) > longest:
+    lengths = length.reshape(-1).long().cpu().numpy()
+    if len(lengths) != count or (len(lengths) and lengths.max() > longest):
         raise EnforceNotMet(
-            f"{what}: Length {list(lengths)} does not fit Emission {tuple(emission.shape)}"
+            f"{what}: Length {lengths.tolist()} does not fit Emission {tuple(emission.shape)}"
         )
-    starts = tuple(range(0, count * longest, longest)) if longest else (0,) * count
-    return time_major(starts, lengths, False, emission.device)
+    return TimeMajor(np.arange(count) * longest, lengths, False, emission.device)
 
 
 def _forward(weights: Tensor, exps: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:

@@ -6,10 +6,10 @@ A step is the first rows of the step before it, moved on by one: no step has a g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
-from itertools import accumulate
+from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -17,6 +17,7 @@ from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.ops.required import require_rows
 
+Numbers = npt.NDArray[np.int64]
 cut = torch.split_with_sizes  # cut(values, sizes): the rows of each step
 
 
@@ -26,35 +27,58 @@ class TimeMajor:
     sizes: rows of each step. order: the sequences, longest first. rows: for each place in the
     steps its row; owners: its sequence, counted in that order. before: for each place from the
     second step on, the place one step earlier. ends: the last place of each sequence with rows.
-    idle: how many sequences have none. total: how many rows there are.
+    places: for each row its place. idle: how many sequences have none. total: how many rows there
+    are. The tensors are made when they are first asked for.
     """
 
-    def __init__(
-        self, starts: Sequence[int], lengths: Sequence[int], reverse: bool, device: torch.device
-    ) -> None:
-        begin = torch.tensor(starts, dtype=torch.long)
-        length = torch.tensor(lengths, dtype=torch.long)
-        order = torch.sort(length, descending=True, stable=True).indices
-        begin, length = begin[order], length[order]
-        longest = max(lengths, default=0)
-        alive = torch.arange(longest).unsqueeze(1) < length
-        step, place = alive.nonzero(as_tuple=True)
-        offset = length[place] - 1 - step if reverse else step
+    def __init__(self, starts: Numbers, lengths: Numbers, reverse: bool, device: torch.device):
+        order = np.argsort(-lengths, kind="stable")
+        begin, length = starts[order], lengths[order]
+        alive = np.arange(length[0] if len(length) else 0)[:, None] < length
+        step, place = alive.nonzero()
         sizes = alive.sum(1)
         self.sizes: list[int] = sizes.tolist()
-        self.order: list[int] = order.tolist()
-        self.total: int = int(sizes.sum())
-        first = self.sizes[0] if self.sizes else 0
-        self.idle = len(lengths) - first
-        back = torch.repeat_interleave(sizes[:-1], sizes[1:])
-        self._cpu_rows = begin[place] + offset
-        self._sequences = order.to(device)
-        self.owners = place.to(device)
-        self.ends = ((sizes.cumsum(0) - sizes)[length[:first] - 1] + torch.arange(first)).to(device)
-        self.rows = self._cpu_rows.to(device)
-        self.before = (torch.arange(first, self.total) - back).to(device)
-        self.places = torch.argsort(self._cpu_rows).to(device)
+        self.total = len(step)
+        self._first = self.sizes[0] if self.sizes else 0
+        self.idle = len(lengths) - self._first
+        self._order, self._sizes, self._length, self._place = order, sizes, length, place
+        self._rows = begin[place] + (length[place] - 1 - step if reverse else step)
+        self._device = device
         self._levels: Levels | None = None
+
+    def _tensor(self, values: Numbers) -> Tensor:
+        return torch.from_numpy(values).to(self._device)
+
+    @cached_property
+    def order(self) -> list[int]:
+        found: list[int] = self._order.tolist()
+        return found
+
+    @cached_property
+    def _sequences(self) -> Tensor:
+        return self._tensor(self._order)
+
+    @cached_property
+    def owners(self) -> Tensor:
+        return self._tensor(self._place)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        return self._tensor(self._rows)
+
+    @cached_property
+    def ends(self) -> Tensor:
+        begins = self._sizes.cumsum() - self._sizes
+        return self._tensor(begins[self._length[: self._first] - 1] + np.arange(self._first))
+
+    @cached_property
+    def before(self) -> Tensor:
+        back = np.repeat(self._sizes[:-1], self._sizes[1:])
+        return self._tensor(np.arange(self._first, self.total) - back)
+
+    @cached_property
+    def places(self) -> Tensor:
+        return self._tensor(np.argsort(self._rows))
 
     def to_steps(self, rows: Tensor) -> Tensor:
         """The rows in the order of the steps, (total, ...)."""
@@ -95,23 +119,24 @@ class TimeMajor:
     @cached_property
     def starts(self) -> Tensor:
         """The first place of each step, and last how many places there are: int64, on the CPU."""
-        return torch.tensor([0, *accumulate(self.sizes)])
+        return torch.from_numpy(np.concatenate((np.zeros(1, np.int64), self._sizes.cumsum())))
 
     @property
     def levels(self) -> Levels:
         """As Fluid notes it in the LoD of a batch: offsets of the steps, rows, sequences."""
         if self._levels is None:
-            rows = Offsets(self._cpu_rows.tolist())
-            self._levels = (Offsets.of_lengths(self.sizes), rows, Offsets(self.order))
+            steps = Offsets(self.starts.numpy())
+            self._levels = steps, Offsets(self._rows), Offsets(self._order)
         return self._levels
 
 
-@lru_cache(maxsize=64)
-def time_major(
-    starts: tuple[int, ...], lengths: tuple[int, ...], reverse: bool, device: torch.device
-) -> TimeMajor:
-    """The steps of sequences that begin at those rows; reverse: their last rows come first."""
-    return TimeMajor(starts, lengths, reverse, device)
+def time_major(offsets: Offsets, reverse: bool, device: torch.device) -> TimeMajor:
+    """The steps of sequences, made once a batch; reverse: their last rows come first."""
+    return offsets.kept(_of_offsets, reverse, device)
+
+
+def _of_offsets(offsets: Offsets, reverse: bool, device: torch.device) -> TimeMajor:
+    return TimeMajor(offsets.array[:-1], offsets.gaps(), reverse, device)
 
 
 def steps_of(lod: Levels, what: str, reverse: bool, device: torch.device) -> TimeMajor:
@@ -123,5 +148,4 @@ def steps_of(lod: Levels, what: str, reverse: bool, device: torch.device) -> Tim
         )
     if len(lod) > 1:
         raise EnforceNotMet(f"{what} takes sequences of one level, but its LoD has {len(lod)}")
-    offsets = lod[0]
-    return time_major(offsets.values[:-1], tuple(offsets.lengths), reverse, device)
+    return time_major(lod[0], reverse, device)

@@ -97,6 +97,9 @@ class TracedOffsets(Offsets):
     def through(self, _below: Offsets) -> Offsets:
         raise Unfollowed("makes sequences of others")
 
+    def kept(self, *_given: Any) -> Any:
+        raise Unfollowed("keeps something with the sequences")
+
     def once(
         self,
         make: Callable[..., npt.NDArray[Any]],
