@@ -10,34 +10,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
+from refluid.ops.by_loops import are_plain
+from refluid.ops.loss.tagged import crf_layout, crf_loops, crf_places
 from refluid.ops.registry import OperatorDef, gradient, operator
-from refluid.ops.sequence.batching import TimeMajor, cut, steps_of, time_major
-from refluid.ops.sequence.levels import outer_sequences_of
+from refluid.ops.sequence.batching import TimeMajor, cut
 
 Grads = tuple[Tensor | None, ...]
 
-
-def crf_layout(emission: Tensor, length: Tensor | None, lod: Levels, what: str) -> TimeMajor:
-    """The steps of the sequences that a LoD or a Length says; EnforceNotMet if it does not fit."""
-    if length is None:
-        outer_sequences_of(emission, lod, "Emission")
-        return steps_of(lod[:1], what, False, emission.device)
-    if emission.dim() != 3:
-        raise EnforceNotMet(
-            f"{what}: with a Length, Emission must be (sequences, longest, tags), "
-            f"but it is {tuple(emission.shape)}"
-        )
-    count, longest = emission.shape[:2]
-    lengths = tuple(map(int, length.reshape(-1).tolist()))
-    if len(lengths) != count or max(lengths, default=0) > longest:
-        raise EnforceNotMet(
-            f"{what}: Length {list(lengths)} does not fit Emission {tuple(emission.shape)}"
-        )
-    starts = tuple(range(0, count * longest, longest)) if longest else (0,) * count
-    return time_major(starts, lengths, False, emission.device)
+# Products of matrices of more tags are faster where all sequences are multiplied at once.
+_MOST = 256
 
 
 def _forward(weights: Tensor, exps: Tensor, sizes: list[int]) -> tuple[Tensor, Tensor]:
@@ -109,6 +92,12 @@ def linear_chain_crf(
     Transition (tags + 2, tags); Label int64, one per row. An empty sequence gives 0. Alpha (each
     row scaled to a sum of 1) and EmissionExps (over the row's largest) are shaped as Emission.
     """
+    if loops := crf_loops(Emission, Transition, Label, Length, most=_MOST):
+        places = crf_places(Emission, Length, lod_Emission, "linear_chain_crf")
+        made: tuple[Tensor, Tensor, Tensor, Tensor] = loops.likelihoods(
+            Emission, Transition, Label, *places
+        )
+        return made
     layout = crf_layout(Emission, Length, lod_Emission, "linear_chain_crf")
     tags = Emission.shape[-1]
     x = Emission.reshape(-1, tags)
@@ -142,6 +131,12 @@ def linear_chain_crf_grad(
     lod_Emission: Levels,
 ) -> Grads:
     """Expected minus observed counts of tags and transitions, times d_LogLikelihood."""
+    if loops := crf_loops(Alpha, TransitionExps, Label, Length, EmissionExps, most=_MOST):
+        places = crf_places(Emission, Length, lod_Emission, "linear_chain_crf_grad")
+        grad = d_LogLikelihood.contiguous()
+        if len(grad) == len(places[1]) and are_plain(torch.float32, grad):
+            found: Grads = loops.slopes(Alpha, EmissionExps, TransitionExps, Label, grad, *places)
+            return found
     layout = crf_layout(Emission, Length, lod_Emission, "linear_chain_crf_grad")
     tags, weights = Emission.shape[-1], TransitionExps
     if not layout.total:

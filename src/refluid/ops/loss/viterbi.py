@@ -8,7 +8,7 @@ from torch import Tensor
 from refluid.core.dtypes import VarType
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
-from refluid.ops.loss.crf import crf_layout
+from refluid.ops.loss.tagged import crf_layout, crf_loops, crf_places
 from refluid.ops.registry import OperatorDef, operator
 from refluid.ops.sequence.batching import TimeMajor, cut
 
@@ -36,6 +36,10 @@ def crf_decoding(
 
     With Label: 1 where the tag is the label's, else 0. Inputs are those of `linear_chain_crf`.
     """
+    if loops := crf_loops(Emission, Transition, Label, Length):
+        places = crf_places(Emission, Length, lod_Emission, "crf_decoding")
+        found: Tensor = loops.best_paths(Emission, Transition, Label, *places)
+        return found.view(-1, 1) if Length is None else found.view(Emission.shape[:2])
     layout = crf_layout(Emission, Length, lod_Emission, "crf_decoding")
     tags = Emission.shape[-1]
     x = Emission.reshape(-1, tags)
