@@ -11,21 +11,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from refluid import fluid
 from refluid.core import flags
+from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels, Offsets
 from refluid.kernels.labelling import crf as kernels
 from refluid.kernels.products import limits
 from refluid.ops import by_loops
-from refluid.ops.loss import tagged
-from refluid.ops.loss.crf import linear_chain_crf, linear_chain_crf_grad
-from refluid.ops.loss.tagged import crf_loops
-from refluid.ops.loss.viterbi import crf_decoding
-from refluid.runtime.recorded.trial import compiling_at_once
+from refluid.ops.loss import crf
+from refluid.ops.loss.crf import (
+    _loops_of,
+    crf_decoding,
+    linear_chain_crf,
+    linear_chain_crf_grad,
+)
 
 FLAG = "FLAGS_refluid_recurrent_loops"
 TAGS = 1, 2, 3, 9, 16, 20, 33, 57, 70
-layers = fluid.layers
 Given = tuple[Tensor, Tensor, Tensor, Tensor | None]
 
 
@@ -211,11 +212,29 @@ def test_labels_that_are_no_tags(wrong: int) -> None:
         )
 
 
+def test_wrong_sizes_are_refused() -> None:
+    """Loops don't look where they write."""
+    padded = torch.zeros(2, 3, 4), torch.zeros(6, 4), torch.zeros(2, 3).long()
+    for length in (torch.tensor([4, 1]), torch.tensor([1])):
+        with pytest.raises(EnforceNotMet, match="does not fit"):
+            linear_chain_crf(*padded, length, lod_Emission=())
+        with pytest.raises(EnforceNotMet, match="does not fit"):
+            crf_decoding(*padded[:2], None, length, lod_Emission=())
+    cost = linear_chain_crf(*padded, torch.tensor([-5, 2]), lod_Emission=())[3]
+    assert cost[0] == 0
+    x, transition, label = torch.zeros(4, 3), torch.zeros(5, 3), torch.zeros(4, 1).long()
+    lod = (Offsets.of_lengths([2, 2]),)
+    alpha, exps, *made, cost = linear_chain_crf(x, transition, label, lod_Emission=lod)
+    for given in ((alpha, exps[:3], *made, cost), (alpha, exps, *made, cost[:1])):
+        with pytest.raises(RuntimeError, match="of a CRF are"):
+            linear_chain_crf_grad(x, transition, label, None, *given, lod_Emission=lod)
+
+
 def test_who_takes_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     x, transition, label = torch.zeros(4, 3), torch.zeros(5, 3), torch.zeros(4, 1).long()
     given = transition, label, None
-    assert crf_loops(x, *given) is kernels
-    assert crf_loops(x, transition, None, None) is kernels
+    assert _loops_of(x, *given) is kernels
+    assert _loops_of(x, transition, None, None) is kernels
     for refused in (
         (x.double(), *given),
         (x, transition.double(), label, None),
@@ -224,72 +243,21 @@ def test_who_takes_loops(monkeypatch: pytest.MonkeyPatch) -> None:
         (x, transition, label[:3], None),
         (x.t().contiguous().t(), *given),
         (x[:0], *given),
-        (x, *given, torch.zeros(4, 2)),
+        (x, *given, torch.zeros(4, 3).double()),
         (x.requires_grad_(), *given),
         (x.to("meta"), *given),
     ):
-        assert crf_loops(*refused) is None  # type: ignore[arg-type]
+        assert _loops_of(*refused) is None  # type: ignore[arg-type]
     with torch.no_grad():
-        assert crf_loops(x, *given) is kernels
-        assert crf_loops(x, *given, most=2) is None
+        assert _loops_of(x, *given) is kernels
+        assert _loops_of(x, *given, most=2) is None
         monkeypatch.setattr(by_loops, "_calls", count())
         monkeypatch.setattr(by_loops, "_OFTEN", 3)
-        assert [crf_loops(x, *given) for _ in range(5)] == [None] * 3 + [kernels] * 2
+        assert [_loops_of(x, *given) for _ in range(5)] == [None] * 3 + [kernels] * 2
         monkeypatch.setattr(by_loops, "_calls", count())
         monkeypatch.setattr(limits, "repeatable", True)
-        assert crf_loops(x, *given) is kernels
+        assert _loops_of(x, *given) is kernels
         monkeypatch.setattr(limits, "repeatable", False)
-        monkeypatch.setattr(tagged, "_MANY", 36)
-        assert crf_loops(x, *given) is kernels
-        assert crf_loops(x[:3], transition, label[:3], None) is None
-
-
-def _losses(tier: str, loops: bool, padded: bool) -> list[float]:
-    main, startup = fluid.Program(), fluid.Program()
-    main.random_seed = startup.random_seed = 5
-    with fluid.program_guard(main, startup), fluid.unique_name.guard():
-        if padded:
-            ids, tag = (fluid.data(name, [None, 6], "int64") for name in ("ids", "tag"))
-            length: Any = fluid.data("length", [None], "int64")
-        else:
-            ids, tag = (fluid.data(name, [None, 1], "int64", 1) for name in ("ids", "tag"))
-            length = None
-        word = fluid.embedding(ids, (50, 12))
-        flat = 2 if padded else 1
-        emission = layers.fc(word if padded else layers.reshape(word, [-1, 12]), 9, flat)
-        emission = emission if padded else layers.lod_reset(emission, ids)
-        attr = fluid.ParamAttr("transition")
-        cost = layers.mean(layers.linear_chain_crf(emission, tag, attr, length=length))
-        right = layers.crf_decoding(emission, attr, tag, length=length)
-        fluid.optimizer.Adam(0.05).minimize(cost)
-    draws, found = np.random.default_rng(0), []
-    executor = fluid.Executor(fluid.CPUPlace())
-    own = {FLAG: loops, "FLAGS_refluid_tier": tier}
-    with fluid.scope_guard(fluid.Scope()), flags.override(own):
-        executor.run(startup)
-        for _ in range(6):
-            lengths = [4, 2, 6]
-            feed: dict[str, Any] = {}
-            for name, most in (("ids", 50), ("tag", 9)):
-                if padded:
-                    feed[name] = draws.integers(0, most, (3, 6))
-                else:
-                    rows = draws.integers(0, most, (sum(lengths), 1))
-                    feed[name] = fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())
-            if padded:
-                feed["length"] = np.array(lengths)
-            loss, hits = executor.run(main, feed, [cost, right], return_numpy=False)
-            found += [float(np.array(loss).item()), float(np.array(hits).sum())]
-    return found
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize(
-    "tier", ["interpreted", "recorded", pytest.param("compiled", marks=pytest.mark.slow)]
-)
-def test_programs_train_as_without(tier: str, padded: bool, runs: list[str]) -> None:
-    with compiling_at_once():
-        found = _losses(tier, True, padded)
-    assert {*runs} == {"likelihoods", "slopes", "best_paths"}
-    np.testing.assert_allclose(found, _losses(tier, False, padded), rtol=1e-4)
+        monkeypatch.setattr(crf, "_MANY", 36)
+        assert _loops_of(x, *given) is kernels
+        assert _loops_of(x[:3], transition, label[:3], None) is None

@@ -101,6 +101,9 @@ def _slopes(
     starts: Tensor,
     lengths: Tensor,
 ) -> tuple[Tensor, Tensor]:
+    if exps.shape != alpha.shape or grad.numel() != lengths.numel():
+        sizes = f"{[*exps.shape]} and {[*grad.shape]}"
+        raise RuntimeError(f"exponentials and gradients of a CRF are {sizes}, which don't fit")
     turned = weights[2:].t().contiguous()
     rows, transition, flows = map(torch.empty_like, (alpha, weights, alpha))
     given = (
