@@ -222,6 +222,7 @@ def test_wrong_sizes_are_refused() -> None:
             crf_decoding(*padded[:2], None, length, lod_Emission=())
     cost = linear_chain_crf(*padded, torch.tensor([-5, 2]), lod_Emission=())[3]
     assert cost[0] == 0
+    assert not cost.signbit()[0]
     x, transition, label = torch.zeros(4, 3), torch.zeros(5, 3), torch.zeros(4, 1).long()
     lod = (Offsets.of_lengths([2, 2]),)
     alpha, exps, *made, cost = linear_chain_crf(x, transition, label, lod_Emission=lod)

@@ -60,8 +60,9 @@ def _losses(tier: str, loops: bool, padded: bool) -> list[float]:
     own = {FLAG: loops, "FLAGS_refluid_tier": tier}
     with fluid.scope_guard(fluid.Scope()), flags.override(own):
         executor.run(startup)
-        for _ in range(6):
-            lengths = [4, 2, 6]
+        for step in range(12):
+            # Of as many rows, by turns.
+            lengths = [4, 2, 6] if step % 2 else [6, 4, 2]
             feed: dict[str, Any] = {}
             for name, most in (("ids", 50), ("tag", 9)):
                 if padded:

@@ -105,14 +105,14 @@ def area_of(positive: Any, negative: Any, size: Any) -> Any:
     for bucket in range(size):
         wins += positive[bucket]
         losses += negative[bucket]
-    pairs = float(wins) * float(losses)
-    if pairs >= _EXACT:
+    whole = float(wins) * float(losses)
+    if whole >= _EXACT:
         return -1.0
     twice, above = 0, wins
     for bucket in range(size):
         twice += negative[bucket] * (2 * above - positive[bucket])
         above -= positive[bucket]
-    return twice / 2.0 / pairs if pairs > 0 else 0.0
+    return twice / 2.0 / whole if whole > 0 else 0.0
 
 
 @compiled

@@ -104,14 +104,14 @@ def _slopes(
     if exps.shape != alpha.shape or grad.numel() != lengths.numel():
         sizes = f"{[*exps.shape]} and {[*grad.shape]}"
         raise RuntimeError(f"exponentials and gradients of a CRF are {sizes}, which don't fit")
-    turned = weights[2:].t().contiguous()
+    work = _TagLoops(alpha, starts, lengths)
+    turned = weights[2:].t().contiguous() if work.by_team else torch.empty_like(weights)
     rows, transition, flows = map(torch.empty_like, (alpha, weights, alpha))
     given = (
         *(alpha.data_ptr(), exps.data_ptr(), weights.data_ptr(), turned.data_ptr()),
         *(label.data_ptr(), grad.data_ptr()),
     )
     made = rows.data_ptr(), flows.data_ptr(), transition.data_ptr()
-    work = _TagLoops(alpha, starts, lengths)
     if work.by_team:
         work.run(crf_slopes, given, made, 1, 0)
         work.run(crf_slopes, given, made, 0, 1)

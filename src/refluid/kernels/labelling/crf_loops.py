@@ -73,8 +73,16 @@ def crf_likelihoods(counters: Any, given: Any, layout: Any, made: Any, size: Any
         if last >= begin:
             ends = pairs(alpha[last * tags :], weights[tags:], 0, tags, np.float32(0))
             gained += np.float64(transitions[tags + before]) - np.log(np.float64(ends))
-        costs[one] = -gained
+        costs[one] = 0.0 - gained
         one = taken(shared)
+
+
+@compiled
+def turn(square: Any, out: Any, side: Any) -> None:
+    """Transposes."""
+    for row in range(side):
+        for column in range(side):
+            out[column * side + row] = square[row * side + column]
 
 
 @compiled
@@ -117,8 +125,22 @@ def rows_back(counters: Any, given: Any, layout: Any, made: Any, size: Any) -> N
 
 
 @compiled
-def add_pairs(first: Any, end: Any, given: Any, layout: Any, out: Any, size: Any) -> None:
-    """Takes away what was seen of the transitions from the tags from `first` to `end`."""
+def add_moves(row: Any, lines: Any, first: Any, end: Any, given: Any, made: Any, tags: Any) -> None:
+    """Adds what flows back to `lines` rows from the tags from `first` to `end` before them."""
+    tag, flows = first, made[1] + 4 * row * tags
+    while tag < end:
+        source, into = given[0] + 4 * ((row - 1) * tags + tag), made[2] + 4 * (2 + tag) * tags
+        if tag + 4 <= end:
+            add_four((source, tags, lines, flows, tags, into))
+            tag += 4
+        else:
+            add_lines((source, tags, lines, flows, tags, into))
+            tag += 1
+
+
+@compiled
+def take_seen(first: Any, end: Any, given: Any, layout: Any, out: Any, size: Any) -> None:
+    """Takes away the transitions that labels have, of the tags from `first` to `end`."""
     starts, lengths = counters_at(layout[0]), counters_at(layout[1])
     labels, grads = counters_at(given[4]), floats_at(given[5])
     count, tags = size
@@ -156,22 +178,10 @@ def weights_back(counters: Any, given: Any, layout: Any, made: Any, size: Any) -
             add_ends(floats_at(made[0]), layout, out, size)
         fill(out, (2 + first) * tags, (end - first) * tags)
         for row in range(1, rows, _ROWS):
-            lines = min(_ROWS, rows - row)
-            tag, flows = first, made[1] + 4 * row * tags
-            while tag < end:
-                source, into = (
-                    given[0] + 4 * ((row - 1) * tags + tag),
-                    made[2] + 4 * (2 + tag) * tags,
-                )
-                if tag + 4 <= end:
-                    add_four((source, tags, lines, flows, tags, into))
-                    tag += 4
-                else:
-                    add_lines((source, tags, lines, flows, tags, into))
-                    tag += 1
+            add_moves(row, min(_ROWS, rows - row), first, end, given, made, tags)
         for j in range((2 + first) * tags, (2 + end) * tags):
             out[j] *= weights[j]
-        add_pairs(first, end, given, layout, out, size)
+        take_seen(first, end, given, layout, out, size)
         first = taken(shared[3:]) * _LINES
 
 
@@ -183,8 +193,10 @@ def crf_slopes(
     transposed; labels, gradients of the likelihoods. made: gradients of the emissions; `flows`,
     what comes back to each row from the one before it; gradients of the transitions.
 
-    The caller alone may have both made at once; a team has those of rows made before.
+    A team has those of rows made before; the caller alone has both made at once, and transposes.
     """
+    if of_rows and of_weights:
+        turn(floats_at(given[2])[2 * size[1] :], floats_at(given[3]), size[1])
     if of_rows:
         rows_back(counters, given, layout, made, size)
     if of_weights:
