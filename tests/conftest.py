@@ -26,8 +26,7 @@ os.environ.setdefault("FLAGS_refluid_adaptive_threads", "0")
 import refluid.ops  # noqa: F401
 from refluid.core import flags
 from refluid.core.random import seed_all
-from refluid.ops import registry
-from refluid.ops.rnn import gate_activations
+from refluid.ops import by_loops, registry
 from refluid.runtime.writing import CONTROL, FEEDING
 from tests.golden import GOLDEN
 from tests.interrupting import interruptible
@@ -69,9 +68,9 @@ def _numbers_of_its_own(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _recurrent_units_begin_anew() -> None:
-    """Small ones are left to torch as often in each test, whichever ran before it."""
-    gate_activations._few_gates = count()
+def _loops_begin_anew() -> None:
+    """Small operators are left to torch as often in each test, whichever ran before it."""
+    by_loops._calls = count()
 
 
 @pytest.fixture(autouse=True)

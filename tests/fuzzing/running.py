@@ -16,7 +16,7 @@ from refluid.core import flags
 from refluid.core.random import RandomSource
 from refluid.core.selected_rows import SelectedRows
 from refluid.core.values import LoDTensor
-from refluid.ops.rnn import gate_activations
+from refluid.ops import by_loops
 from refluid.runtime.recorded.trial import compiling_at_once
 from tests.fuzzing.programs import Built, Spec, feed_of
 
@@ -89,8 +89,8 @@ def run_fed(
     for name, value in start.items():
         scope.var(name).get_tensor().set(_nudge(value, way), fluid.CPUPlace())
     RandomSource(torch.device("cpu"))(0).manual_seed(seed)
-    # Small recurrent units by compiled loops in all ways, or in none, not from some call on.
-    gate_activations._few_gates = repeat(seed % 2 * gate_activations._OFTEN)
+    # Small operators by compiled loops in all ways, or in none, not from some call on.
+    by_loops._calls = repeat(seed % 2 * by_loops._OFTEN)
     with flags.override(way.flags), compiling_at_once() if way.at_once else nullcontext():
         program = way.compiled(built) if way.compiled else built.main
         if way.reader:

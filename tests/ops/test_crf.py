@@ -11,8 +11,7 @@ from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Offsets
-from refluid.ops.loss.crf import linear_chain_crf, linear_chain_crf_grad
-from refluid.ops.loss.viterbi import crf_decoding
+from refluid.ops.loss.crf import crf_decoding, linear_chain_crf, linear_chain_crf_grad
 from refluid.ops.metric.chunks import chunk_eval
 
 LENGTHS, TAGS, LONGEST = [2, 0, 4, 1, 3], 3, 5

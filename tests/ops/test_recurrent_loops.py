@@ -18,6 +18,7 @@ from refluid.core.offsets import Levels, Offsets
 from refluid.kernels import recurrent
 from refluid.kernels.products import limits
 from refluid.kernels.recurrent import steps
+from refluid.ops import by_loops
 from refluid.ops.rnn import gate_activations
 from refluid.ops.rnn.gate_activations import loops_of
 from refluid.ops.rnn.gru import gru, gru_grad
@@ -211,10 +212,10 @@ def test_who_takes_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     with torch.no_grad():
         assert loops_of(x, watched) is recurrent
     monkeypatch.setattr(gate_activations, "_MANY", 129)
-    monkeypatch.setattr(gate_activations, "_few_gates", count())
-    monkeypatch.setattr(gate_activations, "_OFTEN", 3)
+    monkeypatch.setattr(by_loops, "_calls", count())
+    monkeypatch.setattr(by_loops, "_OFTEN", 3)
     assert [loops_of(x) for _ in range(5)] == [None] * 3 + [recurrent] * 2
-    monkeypatch.setattr(gate_activations, "_few_gates", count())
+    monkeypatch.setattr(by_loops, "_calls", count())
     monkeypatch.setattr(limits, "repeatable", True)
     assert loops_of(x) is recurrent
     assert loops_of(x[:0]) is None  # there are no steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from refluid import fluid
 from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
 from refluid.core.random import RandomSource
-from refluid.ops.rnn import gate_activations
+from refluid.ops import by_loops
 from refluid.runtime.inlined import tiers
 from refluid.runtime.inlined.tiers import InlinedTiers
 from refluid.runtime.steps import Free
@@ -129,7 +129,7 @@ def _trained(network: Callable[[], Any], seed: int, **options: Any) -> list[byte
 
 @pytest.fixture(autouse=True)
 def _recurrent_units_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_activations, "_few_gates", repeat(0))
+    monkeypatch.setattr(by_loops, "_calls", repeat(0))
 
 
 @pytest.fixture
@@ -246,6 +246,24 @@ def test_what_acts_outside_is_called_once_a_step(made: list[InlinedTiers]) -> No
     _trained(network, 0, FLAGS_refluid_tier="recorded")
     assert len(seen) == 25
     assert any(one.ways for one in made)
+
+
+def test_what_changes_with_the_number_of_calls_stays_as_it_is(
+    made: list[InlinedTiers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tags are counted by torch first, by loops later: a way that was written knew torch alone."""
+
+    def network() -> Any:
+        words, rows = _words()
+        scores = layers.fc(rows, ROWS)
+        return layers.linear_chain_crf(scores, words, fluid.ParamAttr(name="crf"))
+
+    monkeypatch.setattr(by_loops, "_calls", count())
+    _trained(network, 0, FLAGS_refluid_tier="recorded")
+    texts = [way.source.text for one in made for way in one.ways]
+    assert texts
+    assert all("linear_chain_crf(" in text for text in texts)
+    assert all("linear_chain_crf_grad(" in text for text in texts)
 
 
 def test_few_ways_are_written(made: list[InlinedTiers], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,20 @@ def sequences() -> None:
                 _train(partial(unit, width), _optimizer("SGD"), {"x": x})
 
 
+def labelling() -> None:
+    """Likelihoods and best tags of a few words and of many, their chunks, areas under curves."""
+    rng = np.random.default_rng(0)
+    for lengths in ([2, 3], [20, 30]):
+        rows = sum(lengths), 1
+        made = {"x": rng.random((rows[0], 64)).astype("float32"), "tag": rng.integers(0, 40, rows)}
+        feed = {
+            name: fluid.create_lod_tensor(one, [lengths], fluid.CPUPlace())
+            for name, one in made.items()
+        }
+        with flags.override({"FLAGS_cpu_deterministic": True}):  # loops at once
+            _train(_tagger, _optimizer("SGD"), feed)
+
+
 def optimizers() -> None:
     """Updates of dense parameters, with gradients clipped by the norm of all."""
     x = np.ones((64, 256), np.float32)
@@ -162,6 +176,15 @@ def _gru(width: int) -> Any:
     return layers.mean(layers.dynamic_gru(layers.fc(x, 3 * width), width))
 
 
+def _tagger() -> Any:
+    x, tag = fluid.data("x", [None, 64], lod_level=1), fluid.data("tag", [None, 1], "int64", 1)
+    emission, weights = layers.fc(x, 40), fluid.ParamAttr("transition")
+    cost = layers.linear_chain_crf(emission, tag, weights)
+    layers.chunk_eval(layers.crf_decoding(emission, weights), tag, "IOB", 20)
+    layers.auc(layers.softmax(emission), tag)
+    return layers.mean(cost)
+
+
 def _layers() -> Any:
     return layers.mean(layers.fc(layers.fc(fluid.data("x", [None, 256]), 512), 256))
 
@@ -208,7 +231,10 @@ def _train(network: Callable[[], Any], optimizer: Callable[[], Any], feed: Any) 
 
 PROGRAMS: Mapping[str, Callable[[], None]] = {
     one.__name__: one
-    for one in (products, tables, sequences, optimizers, losses, servers, text, search)
+    for one in (
+        *(products, tables, sequences, labelling, optimizers),
+        *(losses, servers, text, search),
+    )
 }
 
 if __name__ == "__main__":

@@ -66,6 +66,11 @@ def for_team(function: F) -> F:
     return cast(F, TeamLoop(cast(FunctionType, function)))
 
 
+def by_caller(loop: F) -> F:
+    """A team's loop as one that the caller runs alone, by the same machine code."""
+    return cast(F, CompiledLoop(cast(TeamLoop, loop).function))
+
+
 @cache
 def _parallel() -> Any:
     """OpenMP's function that has a team run another one; None where torch has none such."""

@@ -208,10 +208,31 @@ def _multiplied(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, numb
     return lanes
 
 
+def _divided(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, number: Any) -> Any:
+    given = to.read(places[0], mask)
+    to.write(to.builder.fdiv(given, number), places[1], mask)
+    return lanes
+
+
 def _added(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, number: Any) -> Any:
     given, before = (to.read(place, mask) for place in places)
     to.write(to.multiply_add(given, number, before), places[1], mask)
     return lanes
+
+
+def _weighed(to: VectorWriter, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
+    found = to.builder.fmul(to.read(places[0], mask), to.read(places[1], mask))
+    to.write(found, places[1], mask)
+    return to.builder.fadd(total, found)
+
+
+def _pair(to: VectorWriter, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
+    return to.multiply_add(to.read(places[0], mask), to.read(places[1], mask), total)
+
+
+def _endless(to: VectorWriter, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
+    below = to.builder.fcmp_ordered("<", to.read(places[0], mask), to.all(float("inf")))
+    return to.builder.select(below, total, to.all(1.0))
 
 
 def _square(to: VectorWriter, places: list[Any], mask: Any, total: Any, _number: Any) -> Any:
@@ -243,6 +264,12 @@ def _tangent(to: VectorWriter, places: list[Any], mask: Any, lanes: Any, _number
     return lanes
 
 
+# weighed(x, out, first, count, 0): out *= x; gives its sum.
+weighed = _of_row(0.0, _weighed, "fadd")
+# pairs(x, y, first, count, 0): the sum of their products.
+pairs = _of_row(0.0, _pair, "fadd")
+# endless(x, x, first, count, 0): 1 where an element is NaN or infinite and positive, else 0.
+endless = _of_row(0.0, _endless, "fmax")
 # squares(x, x, first, count, 0): the sum of the squares of `count` elements.
 squares = _of_row(0.0, _square, "fadd")
 # highest(x, x, first, count, 0): the greatest of `count` elements; NaN only where all of them are.
@@ -251,6 +278,8 @@ highest = _of_row(float("-inf"), _higher, "fmax")
 exponentials = _of_row(0.0, _exponential, "fadd")
 # multiplied(x, out, first, count, by): out = x * by.
 multiplied = _of_row(0.0, _multiplied, "fmax")
+# divided(x, out, first, count, by): out = x / by.
+divided = _of_row(0.0, _divided, "fmax")
 # added(x, out, first, count, by): out += x * by.
 added = _of_row(0.0, _added, "fmax")
 # sigmoids(x, out, first, count, 0), tangents(x, out, first, count, 0): of each; out may be x.

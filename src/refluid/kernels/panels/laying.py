@@ -35,7 +35,7 @@ def _at(kind: str) -> Any:
     return intrinsic(write)
 
 
-floats_at, counters_at = _at("float32"), _at("int64")
+floats_at, doubles_at, counters_at = _at("float32"), _at("float64"), _at("int64")
 
 Generate = Callable[[Any, Any, Any, "list[Any]"], None]
 

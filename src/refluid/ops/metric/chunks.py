@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from refluid.core.dtypes import VarType
 from refluid.core.errors import EnforceNotMet
 from refluid.core.offsets import Levels
 from refluid.ir.operator import Operator
+from refluid.ops.by_loops import are_plain, loops_pay
 from refluid.ops.registry import OperatorDef, operator
 from refluid.ops.sequence.levels import sequences_of
 
@@ -24,6 +26,20 @@ class _Scheme:
     opening: tuple[int, ...]
     closing: tuple[int, ...]
 
+    @property
+    def breaks(self) -> tuple[int, int]:
+        """Both as bits."""
+        return sum(1 << one for one in self.opening), sum(1 << one for one in self.closing)
+
+
+class _Places(NamedTuple):
+    """Where sequences begin, or how long they are, of so many that lie `apart` rows apart."""
+
+    starts: Tensor | None
+    lengths: Tensor | None
+    number: int
+    apart: int
+
 
 _SCHEMES = {
     "IOB": _Scheme(2, opening=(0,), closing=()),
@@ -31,6 +47,8 @@ _SCHEMES = {
     "IOBES": _Scheme(4, opening=(0, 3), closing=(2, 3)),
     "plain": _Scheme(1, opening=(), closing=()),
 }
+# So many tags are counted by compiled loops from the first call on.
+_MANY = 2**15
 _RATIOS = ("Precision", "Recall", "F1-Score")
 
 
@@ -69,6 +87,10 @@ def chunk_eval(
     if chunk_scheme not in _SCHEMES:
         raise EnforceNotMet(f"chunk_eval: scheme {chunk_scheme!r} is none of {list(_SCHEMES)}")
     scheme = _SCHEMES[chunk_scheme]
+    layout = _places(Inference, Label, SeqLength, lod_Label)
+    if layout is not None:
+        of_tags = scheme.tags, num_chunk_types, scheme.breaks
+        return _by_loop(Inference, Label, layout, of_tags, excluded_chunk_types)
     first, valid = _sequences(Label, SeqLength, lod_Label)
     excluded = torch.tensor(list(excluded_chunk_types), device=Label.device)
     found = []
@@ -81,6 +103,42 @@ def chunk_eval(
     precision, recall = _ratio(counts[2], counts[0]), _ratio(counts[2], counts[1])
     score = torch.nan_to_num(2 * precision * recall / (precision + recall))
     return precision, recall, score, *counts
+
+
+def _places(
+    inference: Tensor, label: Tensor, lengths: Tensor | None, lod: Levels
+) -> _Places | None:
+    """Where a compiled loop finds the sequences; None where none counts their chunks."""
+    if not label.numel() or label.numel() != inference.numel():
+        return None
+    if not loops_pay(label.numel(), _MANY) or not are_plain(torch.int64, inference, label, lengths):
+        return None
+    count = label.shape[0]
+    if lengths is not None:
+        fits = lengths.numel() == count
+        return _Places(None, lengths, count, label.numel() // count) if fits else None
+    if not lod or label.numel() != count:
+        return None
+    offsets = sequences_of(label, lod, "Label", levels=1)
+    return _Places(offsets.tensor().contiguous(), None, len(offsets), 0)
+
+
+def _by_loop(
+    inference: Tensor,
+    label: Tensor,
+    places: _Places,
+    scheme: tuple[int, int, tuple[int, int]],
+    excluded: Sequence[int],
+) -> tuple[Tensor, ...]:
+    from refluid.kernels.labelling.counts import count_chunks  # few programs count so often
+
+    left_out = torch.tensor(excluded, dtype=torch.int64) if excluded else label
+    made = *(torch.empty(1) for _ in range(3)), *(label.new_empty(1) for _ in range(3))
+    given = inference.data_ptr(), label.data_ptr(), left_out.data_ptr(), len(excluded)
+    starts, lengths = (0 if one is None else one.data_ptr() for one in places[:2])
+    layout = starts, lengths, places.number, places.apart
+    count_chunks(given, layout, tuple(one.data_ptr() for one in made), scheme)
+    return made
 
 
 def _ratio(part: Tensor, whole: Tensor) -> Tensor:

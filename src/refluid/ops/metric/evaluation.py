@@ -8,10 +8,16 @@ import torch
 from torch import Tensor
 
 from refluid.core.errors import EnforceNotMet
+from refluid.ops.by_loops import are_plain, loops_pay
 from refluid.ops.registry import operator
 from refluid.ops.required import require_rows
 
 Counts = npt.NDArray[np.int64]
+
+# So many samples are counted by compiled loops from the first call on; up to so many thresholds
+# are float32.
+_MANY, _MOST = 2**17, 2**23
+_OUT_OF_RANGE, _TOO_LARGE = 1, 2  # what the loop gives
 
 
 @operator(
@@ -39,6 +45,9 @@ def auc(
     """
     if Predict.is_meta:
         return Predict.new_empty(1, dtype=torch.float64), StatPos, StatNeg
+    area = _by_loop(Predict, Label, (StatPos, StatNeg), num_thresholds, slide_steps)
+    if area is not None:
+        return area, StatPos, StatNeg
     scores = Predict.detach()[:, -1].cpu().numpy()
     scaled = scores * scores.dtype.type(num_thresholds)
     if len(scaled) and not (scaled.min() > -1 and scaled.max() < num_thresholds + 1):
@@ -57,6 +66,34 @@ def auc(
             stat.view(-1).copy_(held)
     area = torch.tensor([_area(*totals)], dtype=torch.float64, device=Predict.device)
     return area, StatPos, StatNeg
+
+
+def _by_loop(
+    predict: Tensor, label: Tensor, stats: tuple[Tensor, Tensor], thresholds: int, steps: int
+) -> Tensor | None:
+    """The area, once the samples are counted by a compiled loop; None where none counts them."""
+    rows, buckets = len(predict), thresholds + 1
+    if predict.dim() != 2 or not loops_pay(rows, _MANY) or thresholds > _MOST or steps < 0:
+        return None
+    if label.numel() != rows or not predict.numel() or not are_plain(torch.float32, predict):
+        return None
+    held = buckets * (steps + 1) + 1 if steps else buckets
+    if not are_plain(torch.int64, label, *stats) or any(one.numel() < held for one in stats):
+        return None
+    from refluid.kernels.labelling.counts import count_scores  # few programs count so often
+
+    area = torch.empty(1, dtype=torch.float64)
+    places = stats[0].data_ptr(), stats[1].data_ptr(), stats[0].numel(), stats[1].numel()
+    given = predict.data_ptr(), label.data_ptr()
+    size = (*predict.shape, thresholds)
+    done = count_scores(given, places, area.data_ptr(), size, steps)
+    if done == _OUT_OF_RANGE:
+        return None
+    if done == _TOO_LARGE:
+        first = buckets * steps
+        counts = (one.view(-1)[first : first + buckets].numpy() for one in stats)
+        area[0] = _area(*counts)
+    return area
 
 
 def _slide(stat: Counts, counts: Counts, steps: int) -> Counts:

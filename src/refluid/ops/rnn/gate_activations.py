@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from refluid.core import flags
 from refluid.core.errors import EnforceNotMet
-from refluid.kernels.products import limits
+from refluid.ops.by_loops import loops_pay, of_cpu
 
 aten = torch.ops.aten
 
@@ -72,27 +70,18 @@ def numbers_of(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(known.index(activation(name)) for name in names)
 
 
-# Of fewer numbers of gates, a few steps gain less than it takes to load the code for loops: before
-# so many calls of such units they are left to torch.
-_MANY, _OFTEN = 2**17, 64
-
-_few_gates: Iterator[int] = count()
+# Steps of so many numbers of gates are loops from the first call on.
+_MANY = 2**17
 
 
 def loops_of(gates: Tensor, *others: Tensor | None) -> Any:
     """`kernels/recurrent`, where the steps over so many gates are compiled loops; else None.
 
-    They are for float32 on the CPU, of many gates or where such units are called often.
+    They are for float32 on the CPU.
     """
-    if not gates.numel() or not flags.value("refluid_recurrent_loops"):
+    if not gates.numel() or not loops_pay(gates.numel(), _MANY):
         return None
-    # Runs that have to repeat one another begin with loops.
-    if gates.numel() < _MANY and not limits.repeatable and next(_few_gates) < _OFTEN:
-        return None
-    given = [gates, *(one for one in others if one is not None)]
-    if torch.is_grad_enabled() and any(one.requires_grad for one in given):
-        return None
-    if not all(one.is_cpu and one.dtype is torch.float32 for one in given):
+    if not of_cpu(torch.float32, gates, *others):
         return None
     from refluid.kernels import recurrent  # few programs have so many
 

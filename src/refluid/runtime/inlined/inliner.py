@@ -16,6 +16,7 @@ from torch import Tensor
 from refluid.analysis.placeholders import placeholder
 from refluid.core.offsets import Offsets
 from refluid.core.whole_threads import interrupts_later
+from refluid.ops.by_loops import following
 from refluid.ops.effects import LASTING
 from refluid.ops.registry import find
 from refluid.runtime.code import PreparedStep
@@ -173,7 +174,7 @@ class Inliner:
             raise Unfollowed("is given an expression")
         args, kwargs = mapped(given, leaf)
         calls = TracedCalls(self.trace)
-        with interrupts_later(), random, calls:  # torch's modes could stay in force
+        with interrupts_later(), following(_refuses), random, calls:  # as modes could stay in force
             results = self.namespace[step.function](*args, **kwargs)
         if calls.refused:
             raise Unfollowed(calls.refused)
@@ -217,6 +218,10 @@ class Inliner:
             levels = tuple(one.found_by(_entry(target, at)) for at, one in enumerate(result))
             return SeenLevels(levels), tuple(one.tree for one in result)
         raise Unfollowed(f"makes a {type(result).__name__}")
+
+
+def _refuses() -> None:
+    raise Unfollowed("does something else in later calls")
 
 
 def _entry(name: Name, place: int) -> Formula:

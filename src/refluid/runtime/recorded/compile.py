@@ -37,7 +37,7 @@ _NAMES = """
     take_at_labels put_at_labels sigmoid_entropy sigmoid_entropy_gradient _mkl_linear
     _mkl_reorder_linear_weight panel_product lay_panels laid_product dropped kept lstm_steps
     lstm_gradients gru_steps gru_gradients filter_gradient few_rows_product spanned_product
-    mixed_product mixed_gradient has_infinite
+    mixed_product mixed_gradient has_infinite crf_likelihoods crf_slopes crf_paths
 """
 _LEFT = frozenset(_NAMES.split())
 # Compiled, it ends the process where an id is no row: ids are looked at before, or it is left.
