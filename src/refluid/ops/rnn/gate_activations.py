@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -66,8 +67,12 @@ def activation(name: str) -> Activation:
 
 def numbers_of(names: Sequence[str]) -> tuple[int, ...]:
     """The numbers of activations, as compiled loops and `gru_unit` know them."""
-    known = list(_NAMED.values())
-    return tuple(known.index(activation(name)) for name in names)
+    return tuple(map(_number, names))
+
+
+@cache
+def _number(name: str) -> int:
+    return [*_NUMBERED.values()].index(activation(name))
 
 
 # Steps of so many numbers of gates are loops from the first call on.
