@@ -36,7 +36,7 @@ def written(inliner: Inliner, start: Callable[..., Any], rest: Callable[..., Any
             number += 1
         if place in at:
             left = again if place <= begins else called(going_on, number, Formula("locals()", ()))
-            steps.append(If(_none_fails(at[place]), [], otherwise=[Return(left)]))
+            steps.append(If(_any_fails(at[place]), [Return(left)]))
         steps.append(item)
     needed = _without_placeholders(_needed(steps, trace.spare), inliner.namespace)
     for step in _freed(needed, trace.locals):
@@ -75,8 +75,8 @@ def _place(condition: tuple[int, Formula]) -> int:
     return condition[0]
 
 
-def _none_fails(conditions: Sequence[Formula]) -> Formula:
-    return Formula(" and ".join(["{}"] * len(conditions)), tuple(conditions))
+def _any_fails(conditions: Sequence[Formula]) -> Formula:
+    return Formula(f"not ({' and '.join(['{}'] * len(conditions))})", tuple(conditions))
 
 
 def _only_names(step: Step) -> bool:
