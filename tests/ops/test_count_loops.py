@@ -172,6 +172,8 @@ def test_what_scores_are_left_to_numpy(runs: list[str]) -> None:
         auc(*given, num_thresholds=7, slide_steps=0)
     with pytest.raises(EnforceNotMet, match="as many"):
         auc(scores, labels[:1], *stats, num_thresholds=7, slide_steps=0)
+    with pytest.raises(EnforceNotMet, match="as many"):
+        auc(scores, labels[None], *stats, num_thresholds=7, slide_steps=0)
     with pytest.raises(ValueError, match="shapes"):
         auc(scores, labels, stats[0], stats[1][:, :5], num_thresholds=7, slide_steps=0)
     assert not runs

@@ -82,7 +82,7 @@ _EFFECTIVE: list[_Row] = [
     ("refluid_found_rows", True, "SGD takes rows of dense gradients of tables (refluid only)"),
     ("refluid_fused_attention", True, "attention is one kernel on the CPU (refluid only)"),
     ("refluid_dropout_loop", True, "dropout of many numbers is one pass (refluid only)"),
-    ("refluid_recurrent_loops", True, "LSTMs, GRUs and tags are by compiled loops (refluid only)"),
+    ("refluid_recurrent_loops", True, "LSTMs, GRUs, tags are by compiled loops (refluid only)"),
     ("refluid_softmax_loop", True, "large cross entropies pass over memory once (refluid only)"),
     ("refluid_prefetch_rows", True, "rows of the next batch come with a push (refluid only)"),
     ("refluid_eager_direct", True, "dygraph calls operators without plans (refluid only)"),

@@ -108,7 +108,7 @@ def chunk_eval(
 def _places(
     inference: Tensor, label: Tensor, lengths: Tensor | None, lod: Levels
 ) -> _Places | None:
-    """Where a compiled loop finds the sequences; None where none counts their chunks."""
+    """Where a compiled loop finds the sequences; None where torch is to count."""
     if not label.numel() or label.numel() != inference.numel():
         return None
     if not loops_pay(label.numel(), _MANY) or not are_plain(torch.int64, inference, label, lengths):

@@ -71,14 +71,16 @@ def auc(
 def _by_loop(
     predict: Tensor, label: Tensor, stats: tuple[Tensor, Tensor], thresholds: int, steps: int
 ) -> Tensor | None:
-    """The area, once the samples are counted by a compiled loop; None where none counts them."""
+    """The area, once a compiled loop has counted the samples; None where NumPy is to."""
     rows, buckets = len(predict), thresholds + 1
     if predict.dim() != 2 or not loops_pay(rows, _MANY) or thresholds > _MOST or steps < 0:
         return None
-    if label.numel() != rows or not predict.numel() or not are_plain(torch.float32, predict):
+    if not predict.numel() or label.shape not in ((rows,), (rows, 1)):
         return None
     held = buckets * (steps + 1) + 1 if steps else buckets
-    if not are_plain(torch.int64, label, *stats) or any(one.numel() < held for one in stats):
+    if not are_plain(torch.float32, predict) or not are_plain(torch.int64, label, *stats):
+        return None
+    if any(one.numel() < held for one in stats):
         return None
     from refluid.kernels.labelling.counts import count_scores  # few programs count so often
 
