@@ -77,7 +77,7 @@ class Inliner:
 
     def _statement(self, one: PreparedStep) -> None:
         step, found = one.step, self._found(one.step)
-        before = dict(self.namespace) if overwrites(step.op) else {}
+        before = {name: self.namespace.get(name) for name in one.stores}
         exec(one.code, self.namespace)
         if found is not None and not self._gives(found):
             self._refuse(step, "gives something else")
@@ -126,16 +126,17 @@ class Inliner:
             if one is not None:
                 self._known[name] = one
 
-    def _note(self, one: PreparedStep, before: Mapping[str, Any]) -> None:
+    def _note(self, one: PreparedStep, before: Mapping[Name, Any]) -> None:
         """What is known of the values that a step set which stays as it is."""
         known = {name: self._result_of(one.step, name, before) for name in one.stores}
         self.trace.bind(one.stores)
         self._know(known)
 
-    def _result_of(self, step: Step, name: Name, before: Mapping[str, Any]) -> Told:
+    def _result_of(self, step: Step, name: Name, before: Mapping[Name, Any]) -> Told:
         thing = self.namespace.get(name)
         if isinstance(thing, Tensor):
-            if thing is before.get(name) or self._is_placeholder(step):
+            kept = thing is before.get(name) and overwrites(step.op)
+            if kept or self._is_placeholder(step):
                 return self._known.get(name)  # of the same shape as it was
             if isinstance(step, Load):
                 return SeenTensor(

@@ -46,13 +46,14 @@ class SeenLevels:
 @dataclass
 class _Statement:
     """Where a statement begins among the items and conditions; the memory of what it is given, and
-    whether it wrote there by now."""
+    whether it wrote there by now; where the names that it binds were bound before."""
 
     op: Operator | None
     items: int
     conditions: int
     wrote: bool = False
     memory: set[int] = field(default_factory=set)
+    bound: dict[Name, int | None] = field(default_factory=dict)
     seen: dict[int, tuple[Tensor, SeenTensor]] = field(default_factory=dict)
 
 
@@ -69,6 +70,7 @@ class Trace:
         self.spare: set[Step] = set()
         self.locals: set[Name] = set()
         self._source = source
+        self._met = set[tuple[int, Formula]]()
         self._bound: dict[Name, int] = {}
         self._now = _Statement(None, 0, 0)
 
@@ -80,10 +82,14 @@ class Trace:
 
     def drop(self) -> None:
         """Forgets what the statement did."""
-        begin = self._now.items
-        del self.items[begin:]
+        del self.items[self._now.items :]
+        self._met.difference_update(self.conditions[self._now.conditions :])
         del self.conditions[self._now.conditions :]
-        self._bound = {name: place for name, place in self._bound.items() if place <= begin}
+        for name, place in self._now.bound.items():
+            if place is None:
+                del self._bound[name]
+            else:
+                self._bound[name] = place
 
     def add(self, step: Step) -> None:
         """A step of the plan, as it is."""
@@ -91,7 +97,9 @@ class Trace:
 
     def bind(self, names: Iterable[Name]) -> None:
         """The last items gave these variables their values."""
-        self._bound |= dict.fromkeys(names, len(self.items))
+        for name in names:
+            self._now.bound.setdefault(name, self._bound.get(name))
+            self._bound[name] = len(self.items)
 
     def take(self, tensor: Tensor, seen: SeenTensor) -> None:
         """The statement is given a tensor."""
@@ -106,7 +114,8 @@ class Trace:
         place = max((self._bound.get(name, 0) for name in names), default=0)
         if place > self._now.items and self._now.wrote:
             raise Unfollowed("decides by sizes after it wrote to something")
-        if (place, condition) not in self.conditions:
+        if (place, condition) not in self._met:
+            self._met.add((place, condition))
             self.conditions.append((place, condition))
 
     def rename(self, names: Mapping[Name, Name]) -> None:
@@ -117,8 +126,10 @@ class Trace:
             self.items[place] = now = was.renamed(change)
             if was in self.spare and now.writes.isdisjoint(names.values()):
                 self.spare.add(now)
+        self._met.difference_update(self.conditions[self._now.conditions :])
         for place in range(self._now.conditions, len(self.conditions)):
             self.conditions[place] = mapped(self.conditions[place], change)
+        self._met.update(self.conditions[self._now.conditions :])
 
     # -- variables of the plan --------------------------------------------------------
 
@@ -292,7 +303,7 @@ class Trace:
         step = Bind(held, value, op=self._now.op)
         self.items.append(step)
         self.spare.add(step)
-        self._bound[held] = len(self.items)
+        self.bind([held])
 
 
 def elements(seen: Iterable[SeenTensor]) -> int:
