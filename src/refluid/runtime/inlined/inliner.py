@@ -22,8 +22,9 @@ from refluid.ops.registry import find
 from refluid.runtime.code import PreparedStep
 from refluid.runtime.inlined.calls import TracedCalls
 from refluid.runtime.inlined.lengths import Unfollowed
+from refluid.runtime.inlined.seen import SeenLevels, SeenTensor, elements
 from refluid.runtime.inlined.sequences import TracedOffsets
-from refluid.runtime.inlined.trace import SeenLevels, SeenTensor, Trace, elements
+from refluid.runtime.inlined.trace import Trace
 from refluid.runtime.recorded.settled import calls_plainly, is_pure, overwrites
 from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call, Free, Load, Return, Step

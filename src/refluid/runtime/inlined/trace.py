@@ -15,8 +15,9 @@ from refluid.ir.operator import Operator
 from refluid.kernels.holders import memory_of
 from refluid.kernels.watching import Unseen
 from refluid.runtime.inlined.lengths import AnySize, Length, Quotient, Unfollowed, number_of
+from refluid.runtime.inlined.seen import SeenLevels, SeenTensor
 from refluid.runtime.inlined.sequences import NUMBERS, TracedOffsets
-from refluid.runtime.inlined.shapes import PURE, Sizes, all_alike, product, shapes_of
+from refluid.runtime.inlined.shapes import PURE, Sizes, all_alike, shapes_of
 from refluid.runtime.source import PlanSource
 from refluid.runtime.steps import Bind, Call, Step
 from refluid.runtime.trees import Formula, Name, Tree, entry, leaves, mapped
@@ -24,23 +25,6 @@ from refluid.runtime.trees import Formula, Name, Tree, entry, leaves, mapped
 # Functions whose result is a view of all that they are given, in the same order.
 _VIEWS = frozenset({"view", "reshape", "expand"})
 _CONSTANTS = (torch.dtype, torch.device, torch.memory_format, torch.layout, torch.Generator)
-
-
-@dataclass(frozen=True)
-class SeenTensor:
-    """A tensor of a step: its name, its sizes, and what must hold for them to be so."""
-
-    name: Name
-    sizes: Sizes
-    conditions: tuple[Formula, ...] = ()
-
-
-@dataclass(frozen=True)
-class SeenLevels:
-    """Levels of a step likewise."""
-
-    levels: tuple[TracedOffsets, ...]
-    conditions: tuple[Formula, ...] = ()
 
 
 @dataclass
@@ -304,8 +288,3 @@ class Trace:
         self.items.append(step)
         self.spare.add(step)
         self.bind([held])
-
-
-def elements(seen: Iterable[SeenTensor]) -> int:
-    """How many elements the tensors have."""
-    return sum(number_of(product(one.sizes)) for one in seen)
