@@ -80,7 +80,7 @@ WORDS: list[tuple[str, str, str]] = [
     (
         "runtime/inlined/calls.py",
         "allclose bincount equal flatten one_hot repeat_interleave shape size split squeeze "
-        "unbind unique unique_consecutive",
+        "unbind unique unique_consecutive where",
         "torch's functions",
     ),
     ("runtime/inlined/lengths.py", "mul", "a method of numbers"),

@@ -40,15 +40,15 @@ class _Examples:
             **dict.fromkeys(TWO_TENSORS.split(), pairs),
             "to": [(x, torch.float64)],
             "full_like": [(x, 2.0)],
-            "clamp": [(x, 0, 1)],
+            "clamp": [(x, 0, 1), (x, row, y), (column, row, y)],
             "clamp_min": [(x, 0)],
             "clamp_max": [(x, 0)],
             "cumsum": [(cube, 1)],
             "softmax": [(cube, 1)],
             "log_softmax": [(x, -1)],
             "_softmax": [(cube, 1, False)],
-            "masked_fill": [(x, x > 0.5, 0.0)],
-            "tanh_backward": [(x, y)],
+            "masked_fill": [(x, x > 0.5, 0.0), (row, x > 0.5, 0.0), (column, x > 0.5, 0.0)],
+            "tanh_backward": [(x, y), (column, y)],
             "sigmoid_backward": [(x, y)],
             "threshold_backward": [(x, y, 0)],
             "_softmax_backward_data": [(x, y, -1, torch.float32)],
@@ -74,7 +74,7 @@ class _Examples:
 
     def _of_shapes(self) -> dict[str, list[tuple[Any, ...]]]:
         (a, b, c), x, cube, row, column = self.sizes, self.x, self.cube, self.row, self.column
-        reduced = [(cube,), (cube, 1), (cube, (0, 2)), (x, [0], True)]
+        reduced = [(cube,), (cube, 1), (cube, (0, 2)), (x, [0], True), (cube, ())]
         return {
             "t": [(x,), (row,)],
             "transpose": [(cube, 0, 2), (x, -1, 0)],

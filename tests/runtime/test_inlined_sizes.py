@@ -97,9 +97,23 @@ def test_elements_that_a_body_reads_refuse_it() -> None:
             _Steps(x=x).calls(use)
 
 
+def test_what_elements_choose_is_refused_though_all_are_chosen() -> None:
+    x = torch.ones(4)
+    with pytest.raises(Unfollowed):
+        _Steps(x=x).calls(lambda: torch.where(x > 0))
+    assert "where" in _Steps(x=x).calls(lambda: torch.where(x > 0, x, x))
+
+
 def test_how_many_tensors_there_are_may_not_follow_from_sizes() -> None:
     x = torch.ones(4, 2)
-    for use in (x.unbind, lambda: x.split(2), lambda: x.chunk(2), lambda: [*x], x.squeeze):
+    for use in (
+        x.unbind,
+        lambda: x.split(2),
+        lambda: x.chunk(2),
+        lambda: [*x],
+        x.squeeze,
+        lambda: x.unsafe_chunk(2),
+    ):
         with pytest.raises(Unfollowed):
             _Steps(x=x).calls(use)
 

@@ -19,15 +19,17 @@ _STATIC |= {"requires_grad", "is_leaf", "is_floating_point", "is_complex", "is_q
 _STATIC |= {"is_meta", "is_mkldnn", "itemsize", "element_size", "result_type", "can_cast"}
 # These look at elements, or sizes or elements decide how many tensors they give or of which rank.
 _REFUSED = frozenset({"unbind", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit"})
+_REFUSED |= {"unsafe_chunk", "unsafe_split"}
 _REFUSED |= {"squeeze_", "nonzero", "unique", "unique_consecutive", "masked_select", "one_hot"}
 _REFUSED |= {"bincount", "repeat_interleave", "resize_", "set_", "numpy", "tolist", "item"}
 _REFUSED |= {"data_ptr", "untyped_storage", "storage", "equal", "allclose", "is_nonzero"}
 _REFUSED |= {"__iter__", "__bool__", "__int__", "__float__", "__index__", "__complex__"}
 _REFUSED |= {"__array__", "__dlpack__", "share_memory_", "requires_grad_", "data", "grad"}
-# These do so unless they are told: sizes of the parts, and which dimensions.
+# These do so unless they are told: sizes of the parts, which dimensions, and what to choose from.
 _TOLD: Mapping[str, Callable[..., bool]] = {
     "split": lambda _x, parts, *_dim, **_more: isinstance(parts, list),
     "squeeze": lambda _x, *dims, **more: bool(dims or more),
+    "where": lambda _condition, *values, **more: bool(values or more),
 }
 # These give the tensor itself where that is as asked: its type, its rank, or its layout.
 _ITSELF = frozenset({"to", "long", "int", "float", "double", "flatten", "contiguous", "type_as"})

@@ -57,12 +57,8 @@ def _first(of: ShapeOf, x: Tensor, *_others: Any, **_more: Any) -> Sizes:
     return of(x)
 
 
-def _second(of: ShapeOf, _x: Any, second: Tensor, *_others: Any, **_more: Any) -> Sizes:
-    return of(second)
-
-
-def _broadcast(of: ShapeOf, *operands: Any, **_more: Any) -> Sizes | None:
-    shapes = [of(one) for one in operands if isinstance(one, Tensor)]
+def _broadcast(of: ShapeOf, *operands: Any, **more: Any) -> Sizes | None:
+    shapes = [of(one) for one in (*operands, *more.values()) if isinstance(one, Tensor)]
     rank = max(map(len, shapes))
     found: list[Any] = []
     for place in range(-rank, 0):
@@ -179,7 +175,7 @@ def _reduced(
     sizes = of(x)
     if isinstance(dim, Tensor):
         return None
-    if dim is None:
+    if dim is None or dim in ((), []):
         return (1,) * len(sizes) if keepdim else ()
     dims = {one % max(len(sizes), 1) for one in (dim if isinstance(dim, tuple | list) else (dim,))}
     kept = [1 if place in dims else one for place, one in enumerate(sizes)]
@@ -223,14 +219,14 @@ def _counted(_of: ShapeOf, *given: Any, **_more: Any) -> Sizes | None:
     return given if len(given) == 1 and isinstance(given[0], int | Length) else None
 
 
-_AS_FIRST = """tanh relu sigmoid exp log neg abs sqrt rsqrt reciprocal square sign floor erf clamp
-    clamp_min clamp_max detach contiguous clone to long int float double bool masked_fill softmax
-    log_softmax _softmax empty_like zeros_like ones_like full_like tanh_backward sigmoid_backward
-    threshold_backward _softmax_backward_data cumsum logical_not scatter scatter_add index_add
-    index_copy"""
+_AS_FIRST = """tanh relu sigmoid exp log neg abs sqrt rsqrt reciprocal square sign floor erf
+    detach contiguous clone to long int float double bool softmax log_softmax _softmax empty_like
+    zeros_like ones_like full_like _softmax_backward_data cumsum logical_not scatter scatter_add
+    index_add index_copy"""
 _ELEMENTWISE = """add sub mul div true_divide maximum minimum eq ne lt le gt ge pow logical_and
     logical_or logical_xor where rsub __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__
-    __floordiv__ __rsub__ __rpow__ __rdiv__ floor_divide remainder addcmul addcdiv"""
+    __floordiv__ __rsub__ __rpow__ __rdiv__ floor_divide remainder addcmul addcdiv
+    clamp clamp_min clamp_max masked_fill tanh_backward sigmoid_backward threshold_backward"""
 RULES: dict[str, ShapeRule] = {
     **dict.fromkeys(_AS_FIRST.split(), _first),
     **dict.fromkeys(_ELEMENTWISE.split(), _broadcast),
